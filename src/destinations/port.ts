@@ -1,0 +1,188 @@
+/**
+ * The port of every destination system (design.md section 9). An adapter sees requests, never the journal: no
+ * database handle, no snapshot, no diff.
+ */
+
+import type { z } from 'zod';
+import type { BatchId, Epoch, OperationId } from '../domain/ids.ts';
+
+export type Action = 'upsert' | 'remove';
+
+/**
+ * How the core turns operations into the exact bytes of a request body, so that batches can be cut by exact size and
+ * a lost body can be rebuilt and proven the same. body = open + join(itemOpen + item + itemClose, separator) + close,
+ * where an item is the operation's stored payload (canonical JSON), with the operation id spliced in when `operationId`
+ * names a field.
+ */
+export interface RequestFrame {
+  readonly open: string;
+  readonly itemOpen: string;
+  readonly itemClose: string;
+  readonly separator: string;
+  readonly close: string;
+  /** Adds this top-level field, holding the operation id, as first field of each item; `null`: items as stored. */
+  readonly operationId: string | null;
+}
+
+export interface Operation {
+  readonly id: OperationId;
+  /** Canonical JSON of the identity. */
+  readonly identity: string;
+  /** Canonical JSON of the stored `upsert` or `remove` payload. */
+  readonly payload: string;
+}
+
+/** One request, whose body is durable before it is given to the adapter. */
+export interface BatchRequest {
+  readonly batchId: BatchId;
+  readonly action: Action;
+  /** The same for every sending of the same bytes; use it as the provider's idempotency key. */
+  readonly idempotencyKey: string;
+  readonly operations: readonly Operation[];
+  readonly body: string;
+}
+
+/** Stable, value-free reason of an answer: `http-429`, `reply-lacks-ids`, `connection-reset`, … */
+export type ReasonCode = string;
+
+export type OperationOutcome =
+  | { readonly kind: 'accepted' }
+  /** `reason` is the provider's own words: it is kept in the journal and shown by `retl rejections` only. */
+  | { readonly kind: 'rejected'; readonly code: ReasonCode; readonly reason: string };
+
+/** The provider's answer, kept in the journal. Never logged. Must be JSON. */
+export type Receipt = { readonly [key: string]: unknown };
+
+/** What an adapter may answer to a batch. Foreseen results are returned; throwing is for bugs. */
+export type BatchOutcome =
+  /** One outcome per operation, in the order of the request, each attributed by id. */
+  | { readonly kind: 'settled'; readonly outcomes: readonly OperationOutcome[]; readonly receipt: Receipt }
+  /** Every operation is accepted, and the answer says so of this very request. */
+  | { readonly kind: 'accepted'; readonly receipt: Receipt }
+  /** Taken for asynchronous work; at least one job id. Not an acceptance. */
+  | { readonly kind: 'staged'; readonly jobIds: readonly string[]; readonly receipt: Receipt }
+  /** Provably nothing was applied, and trying again makes sense (429, 413, refused connection, …). */
+  | {
+      readonly kind: 'not-applied';
+      readonly code: ReasonCode;
+      /** The provider's own delay, in ms from now; `null` where it gave none. */
+      readonly retryAfterMs: number | null;
+      /** The request is too large: halve it. */
+      readonly tooLarge: boolean;
+    }
+  /** Provably nothing was applied, and the same request can never succeed (400, 422, …). Names no operation. */
+  | { readonly kind: 'refused'; readonly code: ReasonCode; readonly reason: string }
+  /** Provably nothing was applied, and configuration must change first (401, 403, missing privilege, …). */
+  | { readonly kind: 'misconfigured'; readonly code: ReasonCode; readonly reason: string }
+  /** Neither accepted nor absent. Whatever is not one of the above. */
+  | { readonly kind: 'unknown'; readonly code: ReasonCode };
+
+/** Answer of `init`, `finish` and `abort`; `refused`, `misconfigured` and `unknown` as for batches. */
+export type StepOutcome =
+  | { readonly kind: 'accepted'; readonly receipt: Receipt }
+  | { readonly kind: 'pending'; readonly jobIds: readonly string[]; readonly receipt: Receipt }
+  | Extract<BatchOutcome, { kind: 'not-applied' | 'refused' | 'misconfigured' | 'unknown' }>;
+
+export interface Capabilities {
+  readonly strategies: readonly ('snapshot-diff' | 'native-replace')[];
+  readonly explicitRemoval: boolean;
+  readonly batchDelivery: 'accepted' | 'asynchronous';
+  /** `idempotent`: the same request twice equals once; `lookup`: `reconcileBatch` can ask; `manual`: neither. */
+  readonly recovery: 'idempotent' | 'lookup' | 'manual';
+  readonly visible: 'on_accept' | 'at_finish';
+  /** Upper bounds of the provider; the mirror's own `batch` settings may be lower. */
+  readonly maxRows: number;
+  readonly maxBytes: number;
+  readonly maxInFlight: number;
+  /** How the target compares identities; applied before hashing the identity, never to what is sent. */
+  readonly identityFolding: readonly ('case' | 'nfc' | 'nfkc')[];
+}
+
+export interface Logger {
+  /** `fields` are names, ids, codes and counts; never values. */
+  info(message: string, fields?: { readonly [key: string]: string | number | boolean }): void;
+  warn(message: string, fields?: { readonly [key: string]: string | number | boolean }): void;
+}
+
+/** The adapter's small key-value store. Writes are buffered and commit with the receipt. */
+export interface Store {
+  get(key: string): string | undefined;
+  set(key: string, value: string): void;
+  delete(key: string): void;
+}
+
+export interface WriterContext {
+  /** Raised only after the drain limit; a request in flight is otherwise left to finish. */
+  readonly signal: AbortSignal;
+  readonly logger: Logger;
+  readonly store: Store;
+  /** Fencing token: strictly increasing over all attempts on this journal. */
+  readonly epoch: Epoch;
+  /** Random id of the journal's log and the mirror's name: who owns what is written. */
+  readonly owner: string;
+  /** Commits `value` at once, between the steps of a request that takes several. */
+  progress(batch: BatchId, value: string): Promise<void>;
+  /** Milliseconds since the epoch; the only clock an adapter may use. */
+  now(): number;
+}
+
+/** Result of looking at a target before the first write. */
+export type EmptyCheck =
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'not-empty' }
+  /** The adapter has no way to look: an operator must attest it. */
+  | { readonly kind: 'cannot-look' }
+  | { readonly kind: 'failed'; readonly code: ReasonCode };
+
+/** One problem found by `preflight`, for the user: no values, no secrets. */
+export interface PreflightProblem {
+  readonly code: ReasonCode;
+  readonly message: string;
+  readonly remedy: string;
+}
+
+export interface Writer {
+  /** Checks rights and reachability without writing anything; an empty list means ready. */
+  preflight(): Promise<readonly PreflightProblem[]>;
+  /** Is the target new and empty? */
+  checkEmpty(): Promise<EmptyCheck>;
+  /** Opens the provider session of a run (and takes the fence, where there is one). */
+  init(): Promise<StepOutcome>;
+  /** Rejoins the session of an earlier attempt; must never open a second one. */
+  attach(initReceipt: Receipt): Promise<StepOutcome>;
+  upsert(request: BatchRequest): Promise<BatchOutcome>;
+  remove(request: BatchRequest): Promise<BatchOutcome>;
+  /** Asks for the outcome of staged jobs. */
+  poll(request: BatchRequest, jobIds: readonly string[], receipt: Receipt): Promise<BatchOutcome>;
+  finish(request: FinishRequest): Promise<StepOutcome>;
+  reconcileBatch(request: BatchRequest, receipt: Receipt | null): Promise<BatchOutcome>;
+  reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepOutcome>;
+  /** Cleans up what the run opened; called only when nothing is sending, staged or unknown. */
+  abort(): Promise<StepOutcome>;
+  /** Frees connections; safe to call more than once. */
+  close(): Promise<void>;
+}
+
+/** What the journal knows about the set that a finish concludes. */
+export interface FinishRequest {
+  readonly batchId: BatchId;
+  readonly idempotencyKey: string;
+  readonly generation: string;
+  readonly members: number;
+  readonly digest: string;
+}
+
+/** The port. `Connection` and `Options` are what the two zod schemas give. */
+export interface DestinationAdapter<Connection = unknown, Options = unknown> {
+  readonly type: string;
+  readonly connectionSchema: z.ZodType<Connection>;
+  readonly optionsSchema: z.ZodType<Options>;
+  capabilities(connection: Connection, options: Options): Capabilities;
+  /** Names what is mirrored into, from resolved settings, never from the connection's name. No secret in it. */
+  targetKey(connection: Connection, options: Options): string;
+  /** Pure: how a request body is framed. */
+  frame(action: Action, options: Options): RequestFrame;
+  /** Cross-checks options against the names of the mapped fields; returns problems in words. */
+  checkFields(options: Options, identity: readonly string[], payload: readonly string[]): readonly string[];
+  open(connection: Connection, options: Options, context: WriterContext): Promise<Writer>;
+}

@@ -1,0 +1,57 @@
+/**
+ * The life of a run: the phase table of design.md section 4, as a total record that can be checked against it.
+ * Rule 1 is here as order; the journal's functions enforce it again on every write (migrations/).
+ */
+
+/** Phases of an admitted run, in the order of design.md section 4. `complete` is a closed run. */
+export type Phase =
+  | 'init'
+  | 'extract'
+  | 'seal'
+  | 'guard'
+  | 'additions'
+  | 'removals'
+  | 'finish'
+  | 'promote'
+  | 'complete';
+
+/** The only moves there are. A run that is closed otherwise (aborted, rejected, …) leaves the table altogether. */
+export const NEXT_PHASE: Readonly<Record<Phase, Phase | null>> = {
+  init: 'extract',
+  extract: 'seal',
+  seal: 'guard',
+  guard: 'additions',
+  additions: 'removals',
+  removals: 'finish',
+  finish: 'promote',
+  promote: 'complete',
+  complete: null,
+};
+
+/** Every phase name, in order. */
+export const PHASES = Object.keys(NEXT_PHASE) as readonly Phase[];
+
+/** From this phase on, the generation is sealed: resuming needs no source and no mapping (rule 8). */
+export function isSealed(phase: Phase): boolean {
+  return PHASES.indexOf(phase) > PHASES.indexOf('seal');
+}
+
+/** How a run can be closed; an open run has no closing. */
+export type Closing =
+  | 'completed'
+  | 'rejected' // the destination refused members, `on_rejection: stop`
+  | 'aborted'
+  | 'guard-rejected'
+  | 'invalid' // configuration or data: nothing was sent
+  | 'discarded' // never sealed, and taken over
+  | 'expired'; // sealed too long ago to resume
+
+/** Life of a batch. `settled` and `refused` are final; `not-applied` is final for this sending and may be retried. */
+export type BatchState =
+  | 'prepared' // provably unsent
+  | 'sending' // an epoch-checked commit just before the first byte
+  | 'unknown' // neither accepted nor absent
+  | 'staged' // taken for asynchronous work
+  | 'not-applied' // proven: nothing was applied
+  | 'refused' // proven: nothing was applied, and it never will be
+  | 'settled'; // every operation accepted or rejected

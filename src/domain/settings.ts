@@ -1,0 +1,84 @@
+/**
+ * The configuration of a mirror after it has been read, checked and given its defaults: what one journal revision
+ * stores. Secrets stand in it by reference only (`${env:NAME}`, `${file:path}`).
+ */
+
+import type { SourceValue } from './source-row.ts';
+
+export type Options = { readonly [key: string]: SourceValue };
+
+/** How a field is made from a row. A bare string in YAML is `{column: <string>}`. */
+export type FieldRule =
+  | {
+      readonly column: string;
+      /** Applied in the order written, before hashing. */
+      readonly normalize?: readonly Normalization[];
+      readonly hash?: 'sha256';
+      /** `text`: the exact text as a JSON string; `number`: a JSON number, refused where a double is not exact. */
+      readonly as?: 'text' | 'number';
+    }
+  | { readonly value: string | number | boolean | null };
+
+export type Normalization = 'trim' | 'lower' | 'email' | 'phone';
+
+/** When a row gives this member; all conditions must hold. A row that fails one is excluded on purpose. */
+export type Condition =
+  | { readonly column: string; readonly is: 'null' | 'not_null' | 'empty' | 'not_empty' | 'true' | 'false' }
+  | { readonly column: string; readonly equals: string }
+  | { readonly column: string; readonly in: readonly string[] };
+
+export interface MemberRule {
+  readonly identity: { readonly [field: string]: FieldRule };
+  readonly payload: { readonly [field: string]: FieldRule };
+  readonly when: readonly Condition[];
+}
+
+/** A mapping: rules from YAML, or a TypeScript module that exports a `MirrorProjection`. */
+export type MappingSettings =
+  | { readonly kind: 'rules'; readonly members: readonly MemberRule[] }
+  | { readonly kind: 'module'; readonly path: string; readonly export: string; readonly digest: string };
+
+export interface SafetySettings {
+  /** Largest share (0 to 1) of the membership before the run that it may remove; `null`: no limit of this kind. */
+  readonly maxRemovalShare: number | null;
+  /** Largest number of members that a run may remove; `null`: no limit of this kind. */
+  readonly maxRemovals: number | null;
+  /** What an empty desired set means while members are held. */
+  readonly emptySnapshot: 'hold' | 'allow';
+}
+
+export interface MirrorSettings {
+  readonly mirror: string;
+  readonly strategy: 'snapshot-diff' | 'native-replace';
+  readonly source: {
+    readonly type: string;
+    /** Name of the connection in `retl.yaml`; for messages only. */
+    readonly connection: string;
+    readonly connectionOptions: Options;
+    readonly query: string;
+    readonly key: readonly string[];
+  };
+  readonly mapping: MappingSettings;
+  readonly destination: {
+    readonly type: string;
+    readonly connection: string;
+    readonly connectionOptions: Options;
+    readonly options: Options;
+  };
+  readonly baseline: {
+    readonly kind: 'new-empty' | 'tracked' | 'replace';
+    /** Who vouches, where the adapter cannot look; kept in the journal. */
+    readonly attested: string | null;
+  };
+  readonly batch: {
+    /** Members in one request, at most. */
+    readonly rows: number;
+    /** Bytes of one request's body, at most. */
+    readonly bytes: number;
+    /** Requests under way at once, at most. */
+    readonly inFlight: number;
+  };
+  readonly safety: SafetySettings;
+  /** Milliseconds after which a sealed, unfinished generation is closed instead of resumed. */
+  readonly resumeMaxAgeMs: number;
+}
