@@ -55,3 +55,20 @@ export type BatchState =
   | 'not-applied' // proven: nothing was applied
   | 'refused' // proven: nothing was applied, and it never will be
   | 'settled'; // every operation accepted or rejected
+
+/** Counts of one logical run, over all its attempts. */
+export interface RunCounts {
+  readonly sourceRows: number;
+  readonly members: number;
+  readonly excluded: number;
+  /** Planned, from the diff. */
+  readonly toAdd: number;
+  readonly toChange: number;
+  readonly toRemove: number;
+  readonly unchanged: number;
+  /** Durably accepted so far. */
+  readonly added: number;
+  readonly changed: number;
+  readonly removed: number;
+  readonly rejected: number;
+}

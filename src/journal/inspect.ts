@@ -1,6 +1,6 @@
 /** Read-only views of the journal for people: what `status` and `runs` show. No values, no identities. */
 
-import type { Phase } from '../domain/run.ts';
+import type { Phase, RunCounts } from '../domain/run.ts';
 
 /** One logical run, counts over all its attempts. */
 export interface RunSummary {
@@ -17,7 +17,7 @@ export interface RunSummary {
   readonly released: string | null;
   readonly openedAt: Date;
   readonly closedAt: Date | null;
-  readonly counts: import('../workflows/messages.ts').RunCounts;
+  readonly counts: RunCounts;
   readonly unresolvedBatches: number;
 }
 

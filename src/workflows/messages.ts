@@ -1,92 +1,7 @@
-/**
- * Everything that crosses the border of the workflow `mirror`: its input, its result, its messages. Clients import
- * this file for its types and names; nothing here holds a row, an identity, a secret or an operator's free text.
- */
+/** The messages of the workflow `mirror`, defined once for the SDK; their words are in domain/messages.ts. */
 
 import { defineQuery, defineSignal } from '@temporalio/workflow';
-import type { Phase } from '../domain/run.ts';
-
-/** Workflow type. Started by a schedule, the CLI, or by hand in the Temporal UI with `{"mirror": "<name>"}`. */
-export const MIRROR_WORKFLOW = 'mirror';
-
-/** Default task queue of workers and starters. */
-export const TASK_QUEUE = 'retl-mirror';
-
-export function mirrorWorkflowId(mirror: string): string {
-  return `mirror/${mirror}`;
-}
-
-/** What a person types; the optional part is carried across continue-as-new and never typed. */
-export interface MirrorInput {
-  readonly mirror: string;
-  readonly carried?: Carried;
-}
-
-/** All that survives continue-as-new. Ids are decimal strings: a u64 does not fit a JSON number. */
-export interface Carried {
-  readonly runId: string | null;
-  readonly paused: boolean;
-  readonly control: 'none' | 'cancel' | 'abort';
-  /** Whether this execution began by resuming an earlier run, and so goes on with a fresh one. */
-  readonly resumed: boolean;
-}
-
-/** Counts of one logical run, over all its attempts. */
-export interface RunCounts {
-  readonly sourceRows: number;
-  readonly members: number;
-  readonly excluded: number;
-  /** Planned, from the diff. */
-  readonly toAdd: number;
-  readonly toChange: number;
-  readonly toRemove: number;
-  readonly unchanged: number;
-  /** Durably accepted so far. */
-  readonly added: number;
-  readonly changed: number;
-  readonly removed: number;
-  readonly rejected: number;
-}
-
-/** Why a run is not moving, for people. `code` is stable; `untilMs` is set where a timer ends the wait. */
-export interface Waiting {
-  readonly kind: 'paused' | 'retry' | 'blocked' | 'pending' | 'draining';
-  readonly code: string;
-  readonly untilMs: number | null;
-  /** The batch concerned, by id; `null` where none is. */
-  readonly batch: string | null;
-}
-
-/** Answer of the query `progress`. */
-export interface Progress {
-  readonly mirror: string;
-  readonly runId: string | null;
-  readonly phase: Phase | 'admit' | 'closed';
-  readonly counts: RunCounts;
-  readonly waiting: Waiting | null;
-  readonly control: 'none' | 'cancel' | 'abort';
-  readonly paused: boolean;
-}
-
-export type Outcome = 'completed' | 'cancelled' | 'aborted';
-
-/** Result of a workflow that ended well or was stopped on purpose; every other ending is a failure with a type. */
-export interface MirrorResult {
-  readonly outcome: Outcome;
-  readonly runId: string | null;
-  readonly counts: RunCounts;
-  /** True where an abort came after the finish had been accepted: the run completed all the same. */
-  readonly abortTooLate: boolean;
-}
-
-/** Types of the failures that end the workflow; all but the last are final until something changes. */
-export type FailureType =
-  | 'refused' // busy, target owned by another mirror, strategy changed
-  | 'guard-held' // removals beyond the limits, or an empty snapshot
-  | 'rejected' // the destination refused members
-  | 'invalid' // configuration or data
-  | 'blocked' // nothing can be verified
-  | 'unavailable'; // retries are used up; resumable
+import { PROGRESS_QUERY, type Progress } from '../domain/messages.ts';
 
 /** Stop launching, keep the sealed generation for the next run. */
 export const cancelSignal = defineSignal('cancel');
@@ -97,4 +12,4 @@ export const pauseSignal = defineSignal('pause');
 /** Go on after `pause`; also looks again at once at whatever the run waits for. */
 export const resumeSignal = defineSignal('resume');
 
-export const progressQuery = defineQuery<Progress>('progress');
+export const progressQuery = defineQuery<Progress>(PROGRESS_QUERY);
