@@ -4,33 +4,10 @@
  */
 
 import type { z } from 'zod';
-import type { BatchId, Epoch, OperationId } from '../domain/ids.ts';
+import type { BatchId, Epoch } from '../domain/ids.ts';
+import type { Action, Operation, RequestFrame } from '../domain/request.ts';
 
-export type Action = 'upsert' | 'remove';
-
-/**
- * How the core turns operations into the exact bytes of a request body, so that batches can be cut by exact size and
- * a lost body can be rebuilt and proven the same. body = open + join(itemOpen + item + itemClose, separator) + close,
- * where an item is the operation's stored payload (canonical JSON), with the operation id spliced in when `operationId`
- * names a field.
- */
-export interface RequestFrame {
-  readonly open: string;
-  readonly itemOpen: string;
-  readonly itemClose: string;
-  readonly separator: string;
-  readonly close: string;
-  /** Adds this top-level field, holding the operation id, as first field of each item; `null`: items as stored. */
-  readonly operationId: string | null;
-}
-
-export interface Operation {
-  readonly id: OperationId;
-  /** Canonical JSON of the identity. */
-  readonly identity: string;
-  /** Canonical JSON of the stored `upsert` or `remove` payload. */
-  readonly payload: string;
-}
+export type { Action, Operation, RequestFrame } from '../domain/request.ts';
 
 /** One request, whose body is durable before it is given to the adapter. */
 export interface BatchRequest {

@@ -24,6 +24,7 @@ export type InvalidValueRule =
   | 'nul-character' // U+0000
   | 'lone-surrogate' // half of a UTF-16 surrogate pair
   | 'inexact-number' // a JSON number that a double cannot hold exactly
+  | 'too-deep' // JSON nested deeper than MAX_JSON_DEPTH
   | 'malformed'; // text that is not of the column's type
 
 /** A value that has no exact representation in a request. Fails the row, and with it the run; never an exclusion. */
