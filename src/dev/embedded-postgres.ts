@@ -7,13 +7,14 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, openSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { type GuardedChild, spawnGuarded } from './guarded-child.ts';
 import { freePort, freePortFrom } from './ports.ts';
 import { findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
+import { commandOf, endProcess } from './processes.ts';
 import { handOver, type Identity, type Launch, launchFor, serverIdentity } from './unprivileged.ts';
 
 const run = promisify(execFile);
@@ -102,7 +103,7 @@ async function keptCluster(
   const data = join(folder, 'data');
   const password = await keptPassword(join(folder, 'password'));
   const launch = launchFor(identity, [binaries.postgres, folder]);
-  if (existsSync(data)) await checkVersion(data);
+  if (existsSync(data)) await prepareOldCluster(data, identity);
   else await makeKeptCluster(binaries, launch, identity, data, password);
   const logFile = join(folder, 'postgres.log');
   return { data, logFile, password, settings: COMMON_SETTINGS, identity, launch };
@@ -228,6 +229,34 @@ function serverHandle(child: GuardedChild, cluster: Cluster, port: number): Embe
       }
     },
   };
+}
+
+/** Data of an earlier start: made by the same version and user, and nobody's server runs on it. */
+async function prepareOldCluster(data: string, identity: Identity | null): Promise<void> {
+  const { uid } = await stat(data);
+  const ours = identity?.uid ?? process.getuid?.() ?? uid;
+  if (uid !== ours) {
+    throw new Error(
+      `${data} belongs to user ${uid}, but PostgreSQL would run as user ${ours} now. ` +
+        'It holds development data only: remove the folder, or run this command as the user who made it.',
+    );
+  }
+  await checkVersion(data);
+  await clearStalePidFile(data);
+}
+
+/**
+ * After a crash the pid file names a process that is gone, or whose id now belongs to another program, which
+ * PostgreSQL cannot tell from itself. The caller holds the folder's lock, so a server that still runs is left over.
+ */
+async function clearStalePidFile(data: string): Promise<void> {
+  const file = join(data, 'postmaster.pid');
+  const pid = Number((await readFile(file, 'utf8').catch(() => '')).split('\n')[0]);
+  if (!Number.isSafeInteger(pid) || pid <= 0) return;
+  if ((await commandOf(pid)).includes(data) && !(await endProcess(pid, 'SIGINT', 10_000))) {
+    throw new Error(`A PostgreSQL server (process ${pid}) still runs on ${data}; end it by hand.`);
+  }
+  await rm(file, { force: true });
 }
 
 async function checkVersion(data: string): Promise<void> {

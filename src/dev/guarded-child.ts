@@ -34,14 +34,14 @@ export interface GuardOptions {
   readonly removeFolder?: string;
 }
 
-/** $1 pid, $2 signal, $3 tenths of a second to wait, $4 folder. A line on stdin is "all is well"; its end is not. */
+/** $1 process group, $2 signal, $3 tenths of a second to wait, $4 folder. A line on stdin is "all is well"; its end is not. */
 const GUARD_SCRIPT = `
 trap '' INT TERM HUP
 if read -r word; then exit 0; fi
-kill -"$2" "$1" 2>/dev/null
+kill -s "$2" -- "-$1" 2>/dev/null
 i=0
-while kill -0 "$1" 2>/dev/null && [ "$i" -lt "$3" ]; do sleep 0.1; i=$((i+1)); done
-kill -KILL "$1" 2>/dev/null
+while kill -s 0 -- "-$1" 2>/dev/null && [ "$i" -lt "$3" ]; do sleep 0.1; i=$((i+1)); done
+kill -s KILL -- "-$1" 2>/dev/null
 if [ -n "$4" ]; then rm -rf -- "$4"; fi
 `;
 
@@ -87,8 +87,18 @@ async function stopChild(
   options: GuardOptions,
 ): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill(options.stopSignal);
-  const timer = setTimeout(() => child.kill('SIGKILL'), options.stopWithinMs);
+  signalGroup(child, options.stopSignal);
+  const timer = setTimeout(() => signalGroup(child, 'SIGKILL'), options.stopWithinMs);
   await exited;
   clearTimeout(timer);
+}
+
+/** The whole group, so that a program behind a wrapper script (a version manager's shim) is reached as well. */
+export function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // Already gone.
+  }
 }
