@@ -1,0 +1,294 @@
+-- The journal: tables, constraints, and who may touch them (design.md section 5).
+--
+-- The runtime role reads these tables and calls the functions of 0002; it may write to none of them directly. So the
+-- numbered rules of design.md section 4 hold against a careless caller as well: each is enforced by a constraint here
+-- or by the one function that can make the change.
+--
+-- Rows live in tables of their own, named by number and created by functions of the owner:
+--   retl.generation_<generation id>  the sealed desired rows of one run (immutable: nobody but the owner can write them)
+--   retl.operation_<run id>          the planned operations of one run, in a dense sequence that is never reused
+--   retl.membership_<target id>      what the target is known to hold, folded from accepted operations
+-- Membership is a meaning, not that last table alone: it is the folded table plus the accepted, unfolded batches.
+
+do $$
+begin
+  if not exists (select from pg_roles where rolname = 'retl_runtime') then
+    create role retl_runtime nologin;
+  end if;
+exception
+  when insufficient_privilege then
+    raise exception 'role retl_runtime does not exist and the owner may not create it'
+      using hint = 'As an administrator: CREATE ROLE retl_runtime NOLOGIN; then migrate again.';
+  when duplicate_object then
+    null; -- another installer, in another database of this server, was faster
+end
+$$;
+
+revoke all on schema retl from public;
+grant usage on schema retl to retl_runtime;
+
+-- A hash carries its algorithm's name: this domain is it.
+create domain retl.sha256 as bytea check (octet_length(value) = 32);
+
+-- A stable, value-free word: what may be shown and logged. Nobody's data fits into it by accident.
+create domain retl.code as text check (value ~ '^[a-zA-Z0-9][a-zA-Z0-9._:-]{0,79}$');
+
+-- Fencing tokens: strictly increasing over the whole journal, so that a destination can compare those of two runs.
+create sequence retl.epoch as bigint;
+
+-- The log's identity and the allocation of operation sequence numbers.
+create table retl.journal (
+  only_row boolean primary key default true check (only_row),
+  log_id uuid not null default gen_random_uuid(),
+  last_sequence bigint not null default 0 check (last_sequence >= 0),
+  created_at timestamptz not null default now()
+);
+insert into retl.journal default values;
+
+create table retl.mirror (
+  mirror_id bigint generated always as identity primary key,
+  name text not null unique check (name ~ '^[a-z0-9][a-z0-9-]{0,62}$'),
+  strategy text not null check (strategy in ('snapshot-diff', 'native-replace')),
+  created_at timestamptz not null default now()
+);
+
+-- Configuration revisions: canonical text, secrets by reference only.
+create table retl.revision (
+  revision_id bigint generated always as identity primary key,
+  mirror_id bigint not null references retl.mirror,
+  digest retl.sha256 not null,
+  settings text not null,
+  created_at timestamptz not null default now(),
+  unique (mirror_id, digest)
+);
+
+-- A target belongs to one mirror. Its key comes from the adapter, never from a connection's name.
+create table retl.target (
+  target_id bigint generated always as identity primary key,
+  target_key text not null unique,
+  mirror_id bigint not null references retl.mirror,
+  baseline text check (baseline in ('new-empty', 'tracked', 'replace')),
+  baseline_proof text check (baseline_proof in ('verified', 'attested')),
+  baseline_note text,
+  baseline_at timestamptz,
+  held bigint not null default 0 check (held >= 0), -- rows of retl.membership_<target id>
+  created_at timestamptz not null default now(),
+  check (num_nulls(baseline, baseline_proof, baseline_at) in (0, 3))
+);
+
+create table retl.run (
+  run_id bigint generated always as identity primary key,
+  mirror_id bigint not null references retl.mirror,
+  target_id bigint not null references retl.target,
+  revision_id bigint not null references retl.revision,
+  strategy text not null check (strategy in ('snapshot-diff', 'native-replace')),
+  phase text not null default 'init' check (phase in
+    ('init', 'extract', 'seal', 'guard', 'additions', 'removals', 'finish', 'promote', 'complete')),
+  closing text check (closing in
+    ('completed', 'rejected', 'aborted', 'guard-rejected', 'guard-expired', 'invalid', 'discarded', 'expired')),
+  reason retl.code,
+  epoch bigint not null default 0,
+
+  holder_namespace text not null,
+  holder_cluster text not null,
+  holder_workflow_id text not null,
+  holder_first_run_id text not null,
+  released text check (released in ('cancelled', 'failed', 'blocked')),
+
+  -- what the revision allows, kept here so that functions can hold the run to it
+  max_removal_share double precision check (max_removal_share between 0 and 1),
+  max_removals bigint check (max_removals >= 0),
+  empty_snapshot text not null check (empty_snapshot in ('hold', 'allow')),
+  max_batch_rows integer not null check (max_batch_rows between 1 and 100000),
+  max_request_bytes bigint not null check (max_request_bytes >= 1),
+
+  -- the plan: filled by retl.plan from the sealed generation and the membership
+  held_before bigint,
+  planned_added bigint,
+  planned_changed bigint,
+  planned_removed bigint,
+  planned_unchanged bigint,
+  removal_digest retl.sha256,
+  first_sequence bigint, -- of this run's operations
+  additions_end bigint,  -- last sequence number of the additions; first_sequence - 1 where there are none
+  removals_end bigint,   -- last sequence number of the removals; null until they are planned (rule 1)
+  operations_hold_bytes boolean, -- false: the payloads stay in the generation, which must then be kept
+
+  replacement_status text check (replacement_status in ('accepted')), -- native replacement only
+
+  opened_at timestamptz not null default now(),
+  sealed_at timestamptz,
+  closed_at timestamptz,
+  check ((closing is null) = (closed_at is null)),
+  check ((closing = 'completed') = (phase = 'complete')),
+  check (closing is null or released is null)
+);
+-- One open run per mirror and per target, however it was started.
+create unique index run_open_mirror on retl.run (mirror_id) where closing is null;
+create unique index run_open_target on retl.run (target_id) where closing is null;
+create index run_mirror on retl.run (mirror_id, run_id);
+create index run_target on retl.run (target_id, run_id);
+create index run_sequence on retl.run (first_sequence) where first_sequence is not null;
+
+-- Attempts: who raised the epoch, when and for what.
+create table retl.attempt (
+  epoch bigint primary key,
+  run_id bigint not null references retl.run,
+  step retl.code not null,
+  started_at timestamptz not null default now()
+);
+create index attempt_run on retl.attempt (run_id);
+
+create sequence retl.generation_number as bigint;
+
+create table retl.generation (
+  generation_id bigint primary key check (generation_id >= 1), -- from retl.generation_number
+  run_id bigint not null references retl.run,
+  target_id bigint not null references retl.target,
+  state text not null check (state in ('loaded', 'sealed', 'promoted', 'superseded', 'kept', 'discarded')),
+  rows_present boolean not null default true, -- false once retl.generation_<id> has been dropped
+  key_types text not null, -- canonical JSON array of the key columns' types
+  source_rows bigint not null,
+  members bigint,
+  excluded bigint,
+  collapsed bigint,
+  digest retl.sha256,
+  loaded_at timestamptz not null,
+  sealed_at timestamptz,
+  check ((state in ('sealed', 'promoted', 'superseded')) <= (digest is not null))
+);
+create unique index generation_run on retl.generation (run_id) where state <> 'discarded';
+create unique index generation_promoted on retl.generation (target_id) where state = 'promoted';
+create index generation_target on retl.generation (target_id, generation_id);
+
+create table retl.log_head (
+  only_row boolean primary key default true check (only_row),
+  position bigint not null default 0 check (position >= 0),
+  entry_hash retl.sha256 not null default decode(repeat('00', 32), 'hex'),
+  earliest bigint not null default 1 check (earliest >= 1)
+);
+insert into retl.log_head default values;
+
+-- The one append-only list of what was accepted. Positions are gapless and in commit order: the number is taken under
+-- the row lock of retl.log_head, last in the committing transaction (retl.append_entry).
+create table retl.log_entry (
+  position bigint primary key check (position >= 1),
+  kind text not null check (kind in ('additions', 'removals', 'finish')),
+  mirror_id bigint not null references retl.mirror,
+  target_id bigint not null references retl.target,
+  run_id bigint not null references retl.run,
+  batch_id retl.sha256 not null unique,
+  first_sequence bigint,
+  last_sequence bigint,
+  effects integer not null check (effects between 0 and 100000),
+  effects_hash retl.sha256 not null, -- over the sequence numbers left out as rejected
+  previous_hash retl.sha256 not null,
+  entry_hash retl.sha256 not null unique,
+  recorded_at timestamptz not null,
+  check ((kind = 'finish') = (first_sequence is null)),
+  check ((first_sequence is null) = (last_sequence is null))
+);
+create index log_entry_run on retl.log_entry (run_id);
+create index log_entry_sequence on retl.log_entry (first_sequence) where first_sequence is not null;
+
+-- One request: a batch of operations, or a step (init, finish) that is journaled like one.
+create table retl.batch (
+  batch_id retl.sha256 primary key,
+  run_id bigint not null references retl.run,
+  action text not null check (action in ('init', 'upsert', 'remove', 'finish')),
+  operations int8range check (not isempty(operations) and lower_inc(operations) and not upper_inc(operations)),
+  sending integer not null check (sending >= 1), -- ordinal of the attempt to send these operations
+  retry_of retl.sha256 references retl.batch,
+  state text not null check (state in
+    ('prepared', 'sending', 'unknown', 'staged', 'not-applied', 'refused', 'settled')),
+  request_hash retl.sha256 not null,
+  request_bytes bigint not null check (request_bytes >= 0),
+  reason retl.code,
+  refusal text,            -- the provider's own words about the whole request; shown by `retl rejections` only
+  prepared_epoch bigint not null,
+  sent_epoch bigint,
+  prepared_at timestamptz not null default clock_timestamp(),
+  sent_at timestamptz,
+  send_deadline timestamptz,
+  retry_at timestamptz,
+  next_poll_at timestamptz,
+  job_ids text[],
+  progress text,           -- between the steps of a request that takes several
+  receipt text,            -- JSON, the provider's answer; never shown or logged
+  to_add integer not null default 0,
+  to_change integer not null default 0,
+  accepted integer,
+  rejected integer,
+  added integer,
+  changed integer,
+  position bigint references retl.log_entry deferrable initially deferred,
+  folded boolean not null default false,
+  settled_at timestamptz,
+  resolved_because text,   -- an operator's reason, where one decided the outcome
+  check ((action in ('upsert', 'remove')) = (operations is not null)),
+  check ((state in ('sending', 'unknown', 'staged')) <= (sent_at is not null and send_deadline is not null)),
+  check ((state = 'staged') <= (cardinality(job_ids) >= 1)),
+  check ((state = 'settled') = (settled_at is not null)),
+  check ((state = 'settled') <= (receipt is not null)),
+  check ((state = 'settled' and action in ('upsert', 'remove'))
+         <= (accepted + rejected = upper(operations) - lower(operations))),
+  check ((state = 'settled' and action <> 'init' and (action = 'finish' or accepted > 0)) <= (position is not null)),
+  check (folded <= (state = 'settled')),
+  -- Rule 4: an operation is in one request only, unless that was proven not to have been applied.
+  constraint batch_operation_once exclude using gist (operations with &&)
+    where (operations is not null and state <> 'not-applied')
+);
+create unique index batch_step_once on retl.batch (run_id, action)
+  where action in ('init', 'finish') and state <> 'not-applied';
+create unique index batch_retried_once on retl.batch (retry_of, lower(operations)) where retry_of is not null;
+create index batch_run on retl.batch (run_id, action, lower(operations));
+create index batch_open on retl.batch (run_id) where state in ('prepared', 'sending', 'unknown', 'staged', 'not-applied');
+create index batch_unfolded on retl.batch (run_id) where state = 'settled' and not folded;
+
+-- Operations that the destination refused one by one.
+create table retl.rejection (
+  sequence bigint primary key,
+  run_id bigint not null references retl.run,
+  batch_id retl.sha256 not null references retl.batch,
+  code retl.code not null,
+  reason text not null, -- the provider's own words: shown by `retl rejections` only
+  recorded_at timestamptz not null default now()
+);
+create index rejection_run on retl.rejection (run_id);
+
+-- The adapters' small key-value store: what they need to find again, per target.
+create table retl.store (
+  target_id bigint not null references retl.target,
+  key text not null,
+  value text not null,
+  primary key (target_id, key)
+);
+
+create function retl.refuse_change() returns trigger
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  raise exception 'rule 6: % is append-only', tg_table_name using errcode = 'RM006';
+end
+$$;
+create trigger append_only before update or delete or truncate on retl.log_entry
+  for each statement execute function retl.refuse_change();
+create trigger append_only before update or delete or truncate on retl.attempt
+  for each statement execute function retl.refuse_change();
+
+-- Rule 6: a settled or refused receipt is never changed; only its folding into the membership is noted.
+create function retl.keep_outcome() returns trigger
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if old.state in ('settled', 'refused') then
+    new.folded := old.folded or new.folded;
+    old.folded := new.folded;
+    if new is distinct from old then
+      raise exception 'rule 6: the outcome of a batch does not change' using errcode = 'RM006';
+    end if;
+  end if;
+  return new;
+end
+$$;
+create trigger keep_outcome before update on retl.batch for each row execute function retl.keep_outcome();
+
+grant select on all tables in schema retl to retl_runtime;

@@ -1,0 +1,441 @@
+-- Runs: admission, holder and take-over, attempts, extraction, seal, plan and guard (design.md section 4).
+--
+-- Every function here runs as the owner and is the only way to make its change. Errors use these SQLSTATEs, and carry
+-- rules, counts and hashes only:
+--   RM001 fenced: a newer attempt has begun, or the run is closed      RM004 no such run, batch or generation
+--   RM002 not the holder of the run                                    RM006 an outcome would change (rule 6)
+--   RM003 a numbered rule of design.md forbids it
+
+-- Rule 9: takes the run's row and checks the epoch, in the caller's transaction. An older attempt gets no further.
+create function retl.lock_run(p_run bigint, p_epoch bigint) returns retl.run
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run;
+begin
+  select * into r from retl.run where run_id = p_run for no key update;
+  if not found then
+    raise exception 'no such run' using errcode = 'RM004';
+  end if;
+  if r.epoch <> p_epoch or r.closing is not null then
+    raise exception 'rule 9: this attempt has been superseded' using errcode = 'RM001';
+  end if;
+  return r;
+end
+$$;
+
+create function retl.require_phase(r retl.run, p_phase text) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if r.phase <> p_phase then
+    raise exception 'rule 1: phase is %, this needs %', r.phase, p_phase using errcode = 'RM003';
+  end if;
+end
+$$;
+
+-- True while anything of the run is neither accepted nor absent.
+create function retl.has_unresolved(p_run bigint) returns boolean
+  language sql stable set search_path = pg_catalog, pg_temp as $$
+  select exists (select from retl.batch where run_id = p_run and state in ('sending', 'unknown', 'staged'))
+$$;
+
+-- Opens a run, finds the caller's own, or takes over one whose holder is closed or has let go.
+--
+-- Returns jsonb, one of
+--   {kind: admitted, run, resume: fresh | held | sealed | discard | expired}
+--   {kind: busy, namespace, cluster, workflow, first_run}    somebody holds the open run
+--   {kind: refused, code: strategy-changed | target-owned}
+-- p_closed_holder is the first run id of a holder that Temporal says is closed. A sealed generation that was sealed
+-- before p_resume_after is not resumed: it comes back as `expired`, to be closed by the caller.
+create function retl.admit(
+  p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea,
+  p_max_removal_share double precision, p_max_removals bigint, p_empty_snapshot text,
+  p_max_batch_rows integer, p_max_request_bytes bigint,
+  p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text,
+  p_closed_holder text, p_resume_after timestamptz
+) returns jsonb
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  m retl.mirror;
+  t retl.target;
+  r retl.run;
+  v_revision bigint;
+begin
+  insert into retl.mirror (name, strategy) values (p_mirror, p_strategy) on conflict (name) do nothing;
+  select * into strict m from retl.mirror where name = p_mirror for update;
+  if m.strategy <> p_strategy then
+    return jsonb_build_object('kind', 'refused', 'code', 'strategy-changed');
+  end if;
+
+  select * into r from retl.run where mirror_id = m.mirror_id and closing is null for no key update;
+  if found then
+    if r.holder_namespace = p_namespace and r.holder_cluster = p_cluster
+       and r.holder_workflow_id = p_workflow_id and r.holder_first_run_id = p_first_run_id
+       and r.released is null then
+      return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', 'held');
+    end if;
+    if r.released is null and r.holder_first_run_id is distinct from p_closed_holder then
+      return jsonb_build_object('kind', 'busy', 'namespace', r.holder_namespace, 'cluster', r.holder_cluster,
+        'workflow', r.holder_workflow_id, 'first_run', r.holder_first_run_id);
+    end if;
+    -- The new epoch fences the former holder at once, whatever it still believes.
+    update retl.run set holder_namespace = p_namespace, holder_cluster = p_cluster,
+      holder_workflow_id = p_workflow_id, holder_first_run_id = p_first_run_id,
+      released = null, reason = null, epoch = nextval('retl.epoch')
+      where run_id = r.run_id;
+    return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume',
+      case
+        when r.phase in ('init', 'extract', 'seal') then 'discard'
+        -- Rule 10: a finish that was started is resolved, however old the generation is.
+        when r.sealed_at < p_resume_after and r.phase not in ('finish', 'promote')
+             and not retl.has_unresolved(r.run_id) then 'expired'
+        else 'sealed'
+      end);
+  end if;
+
+  insert into retl.target (target_key, mirror_id) values (p_target_key, m.mirror_id) on conflict (target_key) do nothing;
+  select * into strict t from retl.target where target_key = p_target_key for update;
+  if t.mirror_id <> m.mirror_id then
+    return jsonb_build_object('kind', 'refused', 'code', 'target-owned');
+  end if;
+  if to_regclass(format('retl.membership_%s', t.target_id)) is null then
+    execute format('create table retl.membership_%s (identity_hash bytea primary key, payload_hash bytea not null, '
+      'sequence bigint not null)', t.target_id);
+    execute format('grant select on retl.membership_%s to retl_runtime', t.target_id);
+  end if;
+
+  insert into retl.revision (mirror_id, digest, settings) values (m.mirror_id, p_settings_digest, p_settings)
+    on conflict (mirror_id, digest) do nothing;
+  select revision_id into strict v_revision from retl.revision
+    where mirror_id = m.mirror_id and digest = p_settings_digest;
+  insert into retl.run (mirror_id, target_id, revision_id, strategy, epoch,
+      holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id,
+      max_removal_share, max_removals, empty_snapshot, max_batch_rows, max_request_bytes)
+    values (m.mirror_id, t.target_id, v_revision, p_strategy, nextval('retl.epoch'),
+      p_namespace, p_cluster, p_workflow_id, p_first_run_id,
+      p_max_removal_share, p_max_removals, p_empty_snapshot, p_max_batch_rows, p_max_request_bytes)
+    returning * into r;
+  return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', 'fresh');
+end
+$$;
+
+-- Rule 9: begins an attempt. From here on every older attempt of the run is refused, and what it left in `sending` is
+-- unknown (rule 3): its answer, if it ever comes, can no longer be written.
+create function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text,
+    p_first_run_id text, p_step text) returns bigint
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run;
+  v_epoch bigint;
+begin
+  select * into r from retl.run where run_id = p_run for no key update;
+  if not found then
+    raise exception 'no such run' using errcode = 'RM004';
+  end if;
+  if r.closing is not null then
+    raise exception 'the run is closed' using errcode = 'RM001';
+  end if;
+  if r.released is not null or r.holder_namespace <> p_namespace or r.holder_cluster <> p_cluster
+     or r.holder_workflow_id <> p_workflow_id or r.holder_first_run_id <> p_first_run_id then
+    raise exception 'another workflow execution holds this run' using errcode = 'RM002';
+  end if;
+  v_epoch := nextval('retl.epoch');
+  update retl.run set epoch = v_epoch where run_id = p_run;
+  update retl.batch set state = 'unknown', reason = 'found-sending' where run_id = p_run and state = 'sending';
+  insert into retl.attempt (epoch, run_id, step) values (v_epoch, p_run, p_step);
+  return v_epoch;
+end
+$$;
+
+-- Notes how it is known that the target holds nothing else. Without it nothing can be prepared.
+create function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_proof text, p_note text)
+  returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+begin
+  perform retl.require_phase(r, 'init');
+  update retl.target set baseline = p_baseline, baseline_proof = p_proof, baseline_note = p_note, baseline_at = now()
+    where target_id = r.target_id and baseline is null;
+end
+$$;
+
+-- Creates the table that this attempt, in this same transaction, fills by COPY. It takes no lock on the run: a source
+-- may be slow, and a newcomer must be able to fence this attempt meanwhile. retl.loaded is what checks the epoch.
+create function retl.create_candidate(p_run bigint, p_epoch bigint) returns bigint
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_id bigint;
+begin
+  if not exists (select from retl.run where run_id = p_run and epoch = p_epoch and closing is null and phase = 'extract')
+  then
+    raise exception 'rule 9: this attempt has been superseded' using errcode = 'RM001';
+  end if;
+  v_id := nextval('retl.generation_number');
+  -- kind: 1 a member, 0 a row excluded on purpose, 2 a member collapsed into an identical one of another row
+  execute format($ddl$
+    create table retl.generation_%s (
+      kind smallint not null,
+      member_no smallint not null,
+      source_key text collate "C" not null,
+      identity_hash bytea,
+      payload_hash bytea,
+      identity text,
+      upsert text,
+      remove text
+    )$ddl$, v_id);
+  execute format('grant select, insert on retl.generation_%s to retl_runtime', v_id);
+  return v_id;
+end
+$$;
+
+-- Ends the loading: nobody can add a row any more. Rule 8: the table must have been created in this very transaction, so
+-- that a generation is what one attempt read in one go, or nothing.
+create function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint)
+  returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+begin
+  perform retl.require_phase(r, 'extract');
+  if not exists (select from pg_class where oid = to_regclass(format('retl.generation_%s', p_generation))
+                 and xmin = pg_current_xact_id()::xid) then
+    raise exception 'rule 8: the candidate was not loaded in this transaction' using errcode = 'RM003';
+  end if;
+  execute format('revoke insert on retl.generation_%s from retl_runtime', p_generation);
+  insert into retl.generation (generation_id, run_id, target_id, state, key_types, source_rows, loaded_at)
+    values (p_generation, p_run, r.target_id, 'loaded', p_key_types, p_rows, clock_timestamp());
+  update retl.run set phase = 'seal' where run_id = p_run;
+end
+$$;
+
+-- Digest of a loaded generation: sha256 over the sha256 of each of 256 slices of (identity hash, payload hash) in
+-- order of the identity hash. Independent of the order of the rows; memory is bounded by a slice.
+create function retl.generation_digest(p_generation bigint) returns bytea
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  v_all bytea := '';
+  v_slice bytea;
+begin
+  for i in 0..255 loop
+    execute format('select sha256(coalesce(string_agg(identity_hash || payload_hash, ''''::bytea order by identity_hash), '
+      || ''''') ) from retl.generation_%s where kind = 1 and identity_hash >= $1 and ($2 is null or identity_hash < $2)',
+      p_generation)
+      into v_slice
+      using set_byte('\x00'::bytea, 0, i), case when i < 255 then set_byte('\x00'::bytea, 0, i + 1) end;
+    v_all := v_all || v_slice;
+  end loop;
+  return sha256(v_all);
+end
+$$;
+
+-- Seals the loaded generation, or says which rule it breaks; nothing has been sent yet (rule 1).
+--
+-- Returns jsonb: {kind: sealed, rows, members, excluded, collapsed, digest}
+--   or {kind: invalid, code, count, keys: [first few key hashes]}.
+create function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remove bigint) returns jsonb
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  g retl.generation;
+  v_table text;
+  v_count bigint;
+  v_keys jsonb;
+  v_members bigint;
+  v_excluded bigint;
+  v_collapsed bigint;
+  v_rows bigint;
+  v_digest bytea;
+begin
+  perform retl.require_phase(r, 'seal');
+  select * into strict g from retl.generation where run_id = p_run and state = 'loaded';
+  v_table := format('retl.generation_%s', g.generation_id);
+
+  -- What a wrong loader could have written.
+  execute format('select count(*) from %s where not case kind
+      when 1 then octet_length(identity_hash) = 32 and octet_length(payload_hash) = 32
+                  and identity is not null and upsert is not null and member_no >= 0
+      when 0 then identity_hash is null and payload_hash is null and member_no = 0
+      else false end is true', v_table) into v_count;
+  if v_count > 0 then
+    return jsonb_build_object('kind', 'invalid', 'code', 'data.invalid-row', 'count', v_count, 'keys', '[]'::jsonb);
+  end if;
+
+  begin
+    execute format('create unique index generation_%s_key on %s (source_key) where member_no = 0',
+      g.generation_id, v_table);
+  exception when unique_violation then
+    execute format('select count(*), (jsonb_agg(key order by key) filter (where n <= 10)) from (
+        select encode(sha256(convert_to(source_key, ''UTF8'')), ''hex'') as key, row_number() over () as n
+        from %s where member_no = 0 group by source_key having count(*) > 1) d', v_table) into v_count, v_keys;
+    return jsonb_build_object('kind', 'invalid', 'code', 'data.duplicate-key', 'count', v_count, 'keys', v_keys);
+  end;
+
+  v_collapsed := 0;
+  begin
+    execute format('create unique index generation_%s_identity on %s (identity_hash) include (payload_hash) where kind = 1',
+      g.generation_id, v_table);
+  exception when unique_violation then
+    -- Several rows give one identity: identical payloads collapse into one member, different ones are a conflict.
+    execute format('select count(*), (jsonb_agg(key order by key) filter (where n <= 10)) from (
+        select encode(identity_hash, ''hex'') as key, row_number() over () as n from %s where kind = 1
+        group by identity_hash
+        having min(payload_hash) <> max(payload_hash) or count(distinct coalesce(remove, identity)) > 1) d', v_table)
+      into v_count, v_keys;
+    if v_count > 0 then
+      return jsonb_build_object('kind', 'invalid', 'code', 'data.conflicting-payloads', 'count', v_count, 'keys', v_keys);
+    end if;
+    execute format('update %1$s u set kind = 2 from (
+        select source_key, member_no, row_number() over (partition by identity_hash order by source_key, member_no) as n
+        from %1$s where kind = 1) d
+      where u.source_key = d.source_key and u.member_no = d.member_no and u.kind = 1 and d.n > 1', v_table);
+    get diagnostics v_collapsed = row_count;
+    execute format('create unique index generation_%s_identity on %s (identity_hash) include (payload_hash) where kind = 1',
+      g.generation_id, v_table);
+  end;
+
+  execute format('analyze %s', v_table);
+  execute format('select count(*) filter (where kind = 1), count(*) filter (where kind = 0),
+      count(*) filter (where member_no = 0),
+      count(*) filter (where kind = 1 and (octet_length(upsert) > $1 or octet_length(coalesce(remove, identity)) > $2))
+      from %s', v_table) into v_members, v_excluded, v_rows, v_count using p_max_upsert, p_max_remove;
+  if v_count > 0 then
+    execute format('select jsonb_agg(key) from (select encode(sha256(convert_to(source_key, ''UTF8'')), ''hex'') as key
+        from %s where kind = 1 and (octet_length(upsert) > $1 or octet_length(coalesce(remove, identity)) > $2) limit 10) d',
+      v_table) into v_keys using p_max_upsert, p_max_remove;
+    return jsonb_build_object('kind', 'invalid', 'code', 'data.operation-too-large', 'count', v_count, 'keys', v_keys);
+  end if;
+  if v_rows <> g.source_rows then
+    raise exception 'rule 8: % rows were read but % are loaded', g.source_rows, v_rows using errcode = 'RM003';
+  end if;
+  if exists (select from retl.generation p where p.target_id = g.target_id and p.state = 'promoted'
+             and p.key_types <> g.key_types) then
+    return jsonb_build_object('kind', 'invalid', 'code', 'data.key-type-changed', 'count', v_rows, 'keys', '[]'::jsonb);
+  end if;
+
+  v_digest := retl.generation_digest(g.generation_id);
+  update retl.generation set state = 'sealed', members = v_members, excluded = v_excluded, collapsed = v_collapsed,
+    digest = v_digest, sealed_at = clock_timestamp() where generation_id = g.generation_id;
+  update retl.run set phase = 'guard', sealed_at = clock_timestamp() where run_id = p_run;
+  return jsonb_build_object('kind', 'sealed', 'rows', v_rows, 'members', v_members, 'excluded', v_excluded,
+    'collapsed', v_collapsed, 'digest', encode(v_digest, 'hex'));
+end
+$$;
+
+-- The held members that no row of the run's sealed snapshot produces, in order of the identity hash: how many they are,
+-- and the sha256 of their hashes. What an approval is bound to.
+create function retl.removal_set(p_target bigint, p_generation bigint, out members bigint, out digest bytea)
+  language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+begin
+  execute format('select count(*), sha256(coalesce(string_agg(m.identity_hash, ''''::bytea order by m.identity_hash), ''''))
+    from retl.membership_%s m
+    where not exists (select from retl.generation_%s g where g.kind = 1 and g.identity_hash = m.identity_hash)',
+    p_target, p_generation) into members, digest;
+end
+$$;
+
+-- Diffs the sealed generation against the membership and writes the additions as a dense sequence in order of the
+-- identity hash. Removals are counted, not planned (rule 1). Called again, it returns the plan there is.
+create function retl.plan(p_run bigint, p_epoch bigint) returns jsonb
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  g retl.generation;
+  v_held bigint;
+  v_first bigint;
+  v_added bigint;
+  v_changed bigint;
+  v_removed bigint;
+  v_digest bytea;
+  v_bytes boolean;
+  v_columns constant text := 'sequence bigint, change "char", identity_hash bytea, payload_hash bytea, '
+    'identity text, upsert text, remove text';
+begin
+  perform retl.require_phase(r, 'guard');
+  if r.first_sequence is null then
+    select * into strict g from retl.generation where run_id = p_run and state = 'sealed';
+    if exists (select from retl.batch b join retl.run o using (run_id)
+               where o.target_id = r.target_id and b.state = 'settled' and not b.folded
+                 and b.action in ('upsert', 'remove')) then
+      raise exception 'the membership is not folded yet' using errcode = 'RM003';
+    end if;
+    select held into strict v_held from retl.target where target_id = r.target_id;
+    select last_sequence + 1 into strict v_first from retl.journal for update;
+
+    -- The first form is narrow; a native replacement uploads unchanged members too.
+    execute format('create table retl.operation_%1$s as
+      select %2$s::bigint + row_number() over (order by g.identity_hash) - 1 as sequence,
+        case when m.identity_hash is null then ''a'' when m.payload_hash <> g.payload_hash then ''c'' else ''u'' end::"char"
+          as change,
+        g.identity_hash, g.payload_hash
+      from retl.generation_%3$s g left join retl.membership_%4$s m on m.identity_hash = g.identity_hash
+      where g.kind = 1 and (%5$L or m.payload_hash is distinct from g.payload_hash)',
+      p_run, v_first, g.generation_id, r.target_id, r.strategy = 'native-replace');
+    execute format('select count(*) filter (where change = ''a''), count(*) filter (where change = ''c'')
+      from retl.operation_%s', p_run) into v_added, v_changed;
+    -- A small change keeps its own bytes, so that the whole generation can go once it is superseded.
+    v_bytes := (v_added + v_changed) * 4 <= g.members and r.strategy <> 'native-replace';
+    if v_bytes then
+      execute format('alter table retl.operation_%s rename to narrow_%s', p_run, p_run);
+      execute format('create table retl.operation_%1$s as select o.sequence, o.change, o.identity_hash, o.payload_hash,
+          g.identity, g.upsert, g.remove
+        from retl.narrow_%1$s o join retl.generation_%2$s g on g.kind = 1 and g.identity_hash = o.identity_hash',
+        p_run, g.generation_id);
+      execute format('drop table retl.narrow_%s', p_run);
+    else
+      execute format('alter table retl.operation_%s add identity text, add upsert text, add remove text', p_run);
+    end if;
+    execute format('alter table retl.operation_%1$s add primary key (sequence)', p_run);
+    execute format('analyze retl.operation_%s', p_run);
+    execute format('grant select on retl.operation_%s to retl_runtime', p_run);
+
+    v_removed := v_held - (g.members - v_added);
+    select s.members, s.digest into v_removed, v_digest from retl.removal_set(r.target_id, g.generation_id) s
+      where v_removed <> 0;
+    if v_removed is null then
+      v_removed := 0;
+      v_digest := sha256('');
+    end if;
+    if v_removed <> v_held - (g.members - v_added) then
+      raise exception 'the membership does not hold as many members as were counted' using errcode = 'RM003';
+    end if;
+
+    update retl.journal set last_sequence = v_first - 1 + v_removed + v_added
+      + case when r.strategy = 'native-replace' then g.members - v_added else v_changed end;
+    update retl.run set held_before = v_held, planned_added = v_added, planned_changed = v_changed,
+      planned_removed = v_removed, planned_unchanged = g.members - v_added - v_changed, removal_digest = v_digest,
+      first_sequence = v_first, operations_hold_bytes = v_bytes,
+      additions_end = v_first - 1 + v_added
+        + case when r.strategy = 'native-replace' then g.members - v_added else v_changed end
+      where run_id = p_run
+      returning * into r;
+  end if;
+  return jsonb_build_object('added', r.planned_added, 'changed', r.planned_changed, 'removed', r.planned_removed,
+    'unchanged', r.planned_unchanged, 'held', r.held_before);
+end
+$$;
+
+-- The guard: accidents empty audiences. Lets the run go on to its additions, or says why not; the run then stays where
+-- it is, with nothing sent.
+create function retl.guard(p_run bigint, p_epoch bigint) returns jsonb
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  v_code text;
+begin
+  perform retl.require_phase(r, 'guard');
+  if r.first_sequence is null then
+    raise exception 'rule 1: nothing is planned yet' using errcode = 'RM003';
+  end if;
+  v_code := case
+    when r.held_before > 0 and r.planned_removed = r.held_before and r.planned_added + r.planned_unchanged
+         + r.planned_changed = 0 and r.empty_snapshot = 'hold' then 'empty-snapshot'
+    when r.planned_removed > r.max_removals then 'max-removals'
+    when r.planned_removed > r.max_removal_share * r.held_before then 'max-removal-share'
+  end;
+  if v_code is not null then
+    return jsonb_build_object('kind', 'held', 'code', v_code);
+  end if;
+  update retl.run set phase = 'additions' where run_id = p_run;
+  return jsonb_build_object('kind', 'passed');
+end
+$$;

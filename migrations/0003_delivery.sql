@@ -1,0 +1,648 @@
+-- Delivery: batches, receipts, the log, removals, finish, promotion and closing (design.md sections 4 to 6).
+
+-- The row of a batch, locked, of a run whose epoch is the caller's (rule 9).
+create function retl.lock_batch(p_run bigint, p_epoch bigint, p_batch bytea) returns retl.batch
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch;
+begin
+  perform retl.lock_run(p_run, p_epoch);
+  select * into b from retl.batch where batch_id = p_batch and run_id = p_run for update;
+  if not found then
+    raise exception 'no such batch' using errcode = 'RM004';
+  end if;
+  return b;
+end
+$$;
+
+create function retl.refuse_state(b retl.batch, p_wanted text) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if b.state in ('settled', 'refused') then
+    raise exception 'rule 6: the batch is % and cannot become %', b.state, p_wanted using errcode = 'RM006';
+  end if;
+  raise exception 'rule 3: the batch is % and cannot become %', b.state, p_wanted using errcode = 'RM003';
+end
+$$;
+
+-- Inserts batches that follow one another without a gap. The caller has checked what the range may be.
+create function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[],
+    p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea) returns bigint
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  v_from bigint := p_from;
+  v_add integer;
+  v_change integer;
+  v_rows bigint;
+begin
+  if cardinality(p_ids) is distinct from cardinality(p_last) or cardinality(p_ids) is distinct from cardinality(p_hashes)
+     or cardinality(p_ids) is distinct from cardinality(p_bytes) or coalesce(cardinality(p_ids), 0) = 0 then
+    raise exception 'the arrays of batches differ in length' using errcode = 'RM003';
+  end if;
+  for i in 1..cardinality(p_ids) loop
+    if p_last[i] < v_from or p_last[i] - v_from + 1 > r.max_batch_rows or p_bytes[i] > r.max_request_bytes then
+      raise exception 'a batch is outside the limits of the run' using errcode = 'RM003';
+    end if;
+    execute format('select count(*), count(*) filter (where change = ''a''), count(*) filter (where change = ''c'')
+      from retl.operation_%s where sequence between $1 and $2', r.run_id)
+      into v_rows, v_add, v_change using v_from, p_last[i];
+    if v_rows <> p_last[i] - v_from + 1 then
+      raise exception 'rule 4: the batch names operations that are not planned' using errcode = 'RM003';
+    end if;
+    insert into retl.batch (batch_id, run_id, action, operations, sending, retry_of, state, request_hash, request_bytes,
+        prepared_epoch, to_add, to_change)
+      values (p_ids[i], r.run_id, p_action, int8range(v_from, p_last[i], '[]'), p_sending, p_retry_of, 'prepared',
+        p_hashes[i], p_bytes[i], r.epoch, v_add, v_change);
+    v_from := p_last[i] + 1;
+  end loop;
+  return v_from - 1;
+end
+$$;
+
+-- Rule 5: nothing new is planned while an earlier attempt's requests are open, nor after a rejection.
+create function retl.require_clear(r retl.run) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if exists (select from retl.batch where run_id = r.run_id
+             and (state = 'unknown' or (state in ('prepared', 'sending', 'staged') and prepared_epoch < r.epoch))) then
+    raise exception 'rule 5: an earlier request is unresolved' using errcode = 'RM003';
+  end if;
+  if exists (select from retl.batch where run_id = r.run_id and (state = 'refused' or rejected > 0)) then
+    raise exception 'rule 5: a rejection stops the run' using errcode = 'RM003';
+  end if;
+end
+$$;
+
+-- Rules 1, 2 and 4: makes batches durable before they are sent. They take up the planned operations in order, from
+-- where the run's batches end: there is no cursor to trust, and no way to name an operation twice or to skip one.
+create function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids bytea[], p_last bigint[],
+    p_hashes bytea[], p_bytes bigint[]) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  v_from bigint;
+  v_end bigint;
+begin
+  if p_action not in ('upsert', 'remove') then
+    raise exception 'not an action of members' using errcode = 'RM003';
+  end if;
+  perform retl.require_phase(r, case p_action when 'upsert' then 'additions' else 'removals' end);
+  if p_action = 'remove' and r.strategy = 'native-replace' then
+    raise exception 'rule 1: a native replacement has no removals' using errcode = 'RM003';
+  end if;
+  if not exists (select from retl.target where target_id = r.target_id and baseline is not null) then
+    raise exception 'the baseline of the target is not known' using errcode = 'RM003';
+  end if;
+  perform retl.require_clear(r);
+  select coalesce(max(upper(operations)), case p_action when 'upsert' then r.first_sequence else r.additions_end + 1 end)
+    into v_from from retl.batch where run_id = p_run and action = p_action;
+  v_end := retl.insert_batches(r, p_action, v_from, p_ids, p_last, p_hashes, p_bytes, 1, null);
+  if v_end > (case p_action when 'upsert' then r.additions_end else r.removals_end end) then
+    raise exception 'rule 1: additions and removals do not share a batch' using errcode = 'RM003';
+  end if;
+end
+$$;
+
+-- Rule 4: prepares again what was proven not to have been applied, whole or in pieces, once.
+create function retl.retry_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_ids bytea[], p_last bigint[],
+    p_hashes bytea[], p_bytes bigint[]) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  b retl.batch;
+  v_end bigint;
+begin
+  select * into b from retl.batch where batch_id = p_batch and run_id = p_run for update;
+  if not found then
+    raise exception 'no such batch' using errcode = 'RM004';
+  end if;
+  if b.state <> 'not-applied' then
+    perform retl.refuse_state(b, 'prepared');
+  end if;
+  if b.operations is null or exists (select from retl.batch where retry_of = p_batch) then
+    raise exception 'rule 4: these operations are prepared already' using errcode = 'RM003';
+  end if;
+  perform retl.require_phase(r, case b.action when 'upsert' then 'additions' else 'removals' end);
+  perform retl.require_clear(r);
+  v_end := retl.insert_batches(r, b.action, lower(b.operations), p_ids, p_last, p_hashes, p_bytes, b.sending + 1, p_batch);
+  if v_end <> upper(b.operations) - 1 then
+    raise exception 'rule 4: the pieces do not cover the batch' using errcode = 'RM003';
+  end if;
+end
+$$;
+
+-- Journals the session's opening or the finish like a batch.
+create function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch bytea, p_hash bytea,
+    p_bytes bigint) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+begin
+  if p_action not in ('init', 'finish') then
+    raise exception 'not a step' using errcode = 'RM003';
+  end if;
+  perform retl.require_phase(r, p_action);
+  insert into retl.batch (batch_id, run_id, action, sending, state, request_hash, request_bytes, prepared_epoch)
+    values (p_batch, p_run, p_action,
+      (select count(*) + 1 from retl.batch where run_id = p_run and action = p_action),
+      'prepared', p_hash, p_bytes, p_epoch);
+end
+$$;
+
+-- Rule 3: the epoch-checked commit just before the first byte. p_deadline_ms: from now on, how long the request may
+-- still reach the destination; before then an answer of "not found" proves nothing.
+create function retl.mark_sending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+begin
+  if b.state <> 'prepared' then
+    perform retl.refuse_state(b, 'sending');
+  end if;
+  update retl.batch set state = 'sending', sent_epoch = p_epoch, sent_at = clock_timestamp(),
+    send_deadline = clock_timestamp() + p_deadline_ms * interval '1 ms' where batch_id = p_batch;
+end
+$$;
+
+-- Rule 3: sends an unknown batch again, with the same bytes and key, where the adapter is idempotent.
+create function retl.mark_resending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+begin
+  if b.state <> 'unknown' then
+    perform retl.refuse_state(b, 'sending');
+  end if;
+  update retl.batch set state = 'sending', sent_epoch = p_epoch,
+    send_deadline = greatest(send_deadline, clock_timestamp() + p_deadline_ms * interval '1 ms') where batch_id = p_batch;
+end
+$$;
+
+create function retl.mark_unknown(p_run bigint, p_epoch bigint, p_batch bytea, p_code text) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+begin
+  if b.state not in ('sending', 'unknown') then
+    perform retl.refuse_state(b, 'unknown');
+  end if;
+  update retl.batch set state = 'unknown', reason = p_code where batch_id = p_batch;
+end
+$$;
+
+-- Proven not applied: the destination said so in a way that its adapter declares a proof. p_retry_ms: earliest next try.
+create function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_retry_ms bigint)
+  returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+begin
+  if b.state not in ('sending', 'unknown', 'staged') then
+    perform retl.refuse_state(b, 'not-applied');
+  end if;
+  if b.state = 'unknown' and clock_timestamp() < b.send_deadline then
+    raise exception 'rule 3: absence proves nothing before the send deadline' using errcode = 'RM003';
+  end if;
+  update retl.batch set state = 'not-applied', reason = p_code,
+    retry_at = clock_timestamp() + greatest(p_retry_ms, 0) * interval '1 ms' where batch_id = p_batch;
+end
+$$;
+
+-- Proven not applied, and never to be: the run is stopped (rule 5).
+create function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+begin
+  if b.state not in ('sending', 'unknown', 'staged') then
+    perform retl.refuse_state(b, 'refused');
+  end if;
+  update retl.batch set state = 'refused', reason = p_code, refusal = p_words where batch_id = p_batch;
+end
+$$;
+
+-- Rule 5: taken for asynchronous work. Not an acceptance: nothing becomes true but the job ids.
+create function retl.mark_staged(p_run bigint, p_epoch bigint, p_batch bytea, p_job_ids text[], p_receipt text,
+    p_next_poll_ms bigint) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+begin
+  if b.state not in ('sending', 'unknown', 'staged') then
+    perform retl.refuse_state(b, 'staged');
+  end if;
+  if b.state = 'staged' and b.job_ids <> p_job_ids then
+    raise exception 'rule 6: the jobs of a batch do not change' using errcode = 'RM006';
+  end if;
+  update retl.batch set state = 'staged', job_ids = p_job_ids, receipt = p_receipt,
+    next_poll_at = clock_timestamp() + greatest(p_next_poll_ms, 0) * interval '1 ms' where batch_id = p_batch;
+end
+$$;
+
+-- Commits at once what an adapter must find again between the steps of one request.
+create function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+begin
+  if b.state <> 'sending' then
+    perform retl.refuse_state(b, 'in progress');
+  end if;
+  update retl.batch set progress = p_value where batch_id = p_batch;
+end
+$$;
+
+-- The bytes that an entry's hash covers: fixed-width big-endian integers, a length before each text.
+create function retl.entry_bytes(e retl.log_entry) returns bytea
+  language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select e.previous_hash || int8send(e.position) || int4send(octet_length(e.kind)) || convert_to(e.kind, 'UTF8')
+    || int8send(e.mirror_id) || int8send(e.target_id) || int8send(e.run_id) || e.batch_id
+    || int8send(coalesce(e.first_sequence, 0)) || int8send(coalesce(e.last_sequence, 0)) || int4send(e.effects)
+    || e.effects_hash || int8send((extract(epoch from e.recorded_at) * 1000000)::bigint)
+$$;
+
+-- Appends to the log. The last statement of the caller's transaction: the head's row lock is what makes positions
+-- gapless and ordered by commit, and it is held no longer than the commit takes.
+create function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
+  returns bigint
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  e retl.log_entry;
+begin
+  e.kind := p_kind;
+  e.mirror_id := r.mirror_id;
+  e.target_id := r.target_id;
+  e.run_id := r.run_id;
+  e.batch_id := b.batch_id;
+  e.first_sequence := lower(b.operations);
+  e.last_sequence := upper(b.operations) - 1;
+  e.effects := p_effects;
+  e.effects_hash := sha256(coalesce((select string_agg(int8send(s), ''::bytea order by s) from unnest(p_left_out) s), ''));
+  select h.position + 1, h.entry_hash into strict e.position, e.previous_hash from retl.log_head h for update;
+  e.recorded_at := clock_timestamp();
+  e.entry_hash := sha256(retl.entry_bytes(e));
+  insert into retl.log_entry values (e.*);
+  update retl.log_head set position = e.position, entry_hash = e.entry_hash;
+  return e.position;
+end
+$$;
+
+-- The adapter's buffered store writes; a null value deletes.
+create function retl.write_store(p_target bigint, p_keys text[], p_values text[]) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  delete from retl.store s using unnest(p_keys, p_values) w(key, value)
+    where s.target_id = p_target and s.key = w.key and w.value is null;
+  insert into retl.store (target_id, key, value)
+    select p_target, w.key, w.value from unnest(p_keys, p_values) w(key, value) where w.value is not null
+    on conflict (target_id, key) do update set value = excluded.value;
+end
+$$;
+
+-- Rule 2: the receipt, the membership and the log entry it proves become true together. Rule 6: an exact repeat changes
+-- nothing, anything else about a settled batch is refused. Returns the log position (0 where nothing was accepted).
+create function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text,
+    p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[]) returns bigint
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+  r retl.run;
+  v_total integer;
+  v_rejected integer := coalesce(cardinality(p_rejected), 0);
+  v_add integer := 0;
+  v_change integer := 0;
+  v_position bigint;
+begin
+  if b.operations is null then
+    raise exception 'not a batch of members' using errcode = 'RM003';
+  end if;
+  if b.state = 'settled' and b.receipt = p_receipt and coalesce(p_rejected, '{}') = coalesce((
+       select array_agg(sequence order by sequence) from retl.rejection where batch_id = p_batch), '{}') then
+    return coalesce(b.position, 0);
+  end if;
+  if b.state not in ('sending', 'unknown', 'staged') then
+    perform retl.refuse_state(b, 'settled');
+  end if;
+  select * into strict r from retl.run where run_id = p_run;
+  v_total := upper(b.operations) - lower(b.operations);
+  if v_rejected > 0 then
+    if v_rejected <> (select count(distinct s) from unnest(p_rejected) s where b.operations @> s) then
+      raise exception 'a rejection names an operation outside its batch' using errcode = 'RM003';
+    end if;
+    insert into retl.rejection (sequence, run_id, batch_id, code, reason)
+      select s, p_run, p_batch, c, w from unnest(p_rejected, p_codes, p_reasons) as x(s, c, w);
+    execute format('select count(*) filter (where change = ''a''), count(*) filter (where change = ''c'')
+      from retl.operation_%s where sequence = any($1)', p_run) into v_add, v_change using p_rejected;
+  end if;
+  perform retl.write_store(r.target_id, p_store_keys, p_store_values);
+  if v_total > v_rejected then
+    v_position := retl.append_entry(r, b, case b.action when 'upsert' then 'additions' else 'removals' end,
+      v_total - v_rejected, p_rejected);
+  end if;
+  update retl.batch set state = 'settled', receipt = p_receipt, reason = null, accepted = v_total - v_rejected,
+    rejected = v_rejected, added = b.to_add - v_add, changed = b.to_change - v_change,
+    position = v_position, settled_at = clock_timestamp(), folded = (v_total = v_rejected)
+    where batch_id = p_batch;
+  return coalesce(v_position, 0);
+end
+$$;
+
+-- The receipt of the session's opening or of the finish. Rule 10: a finish becomes accepted here and nowhere else.
+create function retl.settle_step(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_store_keys text[],
+    p_store_values text[]) returns bigint
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+  r retl.run;
+  v_position bigint;
+begin
+  if b.operations is not null then
+    raise exception 'not a step' using errcode = 'RM003';
+  end if;
+  if b.state = 'settled' and b.receipt = p_receipt then
+    return coalesce(b.position, 0);
+  end if;
+  if b.state not in ('sending', 'unknown', 'staged') then
+    perform retl.refuse_state(b, 'settled');
+  end if;
+  select * into strict r from retl.run where run_id = p_run;
+  perform retl.require_phase(r, b.action);
+  perform retl.write_store(r.target_id, p_store_keys, p_store_values);
+  update retl.run set phase = case b.action when 'init' then 'extract' else 'promote' end where run_id = p_run;
+  if b.action = 'finish' then
+    v_position := retl.append_entry(r, b, 'finish', 0, null);
+  end if;
+  update retl.batch set state = 'settled', receipt = p_receipt, reason = null, position = v_position,
+    settled_at = clock_timestamp(), folded = true where batch_id = p_batch;
+  return coalesce(v_position, 0);
+end
+$$;
+
+-- How many operations of an action are durably accepted, and whether anything of it is still open.
+create function retl.require_all_accepted(r retl.run, p_action text, p_planned bigint) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  v_accepted bigint;
+begin
+  select coalesce(sum(accepted), 0) into v_accepted from retl.batch
+    where run_id = r.run_id and action = p_action and state = 'settled';
+  if v_accepted <> p_planned or exists (select from retl.batch where run_id = r.run_id
+       and state in ('prepared', 'sending', 'unknown', 'staged')) then
+    raise exception 'rule 1: % of % planned % operations are accepted', v_accepted, p_planned, p_action
+      using errcode = 'RM003';
+  end if;
+end
+$$;
+
+-- The removals as operations, with the removal bytes that were stored when each member was accepted.
+create function retl.write_removals(r retl.run, p_generation bigint) returns bigint
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  o record;
+  v_source text;
+  v_rows bigint;
+  v_total bigint := 0;
+begin
+  execute format('create table retl.removal_%s as select row_number() over (order by m.identity_hash) as n,
+      m.identity_hash, m.sequence as accepted_as, null::text as identity, null::text as remove
+    from retl.membership_%s m
+    where not exists (select from retl.generation_%s g where g.kind = 1 and g.identity_hash = m.identity_hash)',
+    r.run_id, r.target_id, p_generation);
+  for o in execute format('select u.run_id, u.operations_hold_bytes, g.generation_id, u.first_sequence, u.additions_end
+      from retl.run u join retl.generation g on g.run_id = u.run_id and g.state <> ''discarded''
+      where u.target_id = %s and exists (select from retl.removal_%s d
+        where d.accepted_as between u.first_sequence and u.additions_end)', r.target_id, r.run_id) loop
+    v_source := case when o.operations_hold_bytes
+      then format('retl.operation_%s b where b.sequence = d.accepted_as', o.run_id)
+      else format('retl.generation_%s b where b.kind = 1 and b.identity_hash = d.identity_hash', o.generation_id) end;
+    execute format('insert into retl.operation_%s (sequence, change, identity_hash, identity, remove)
+      select %s + d.n, ''r'', d.identity_hash, b.identity, coalesce(b.remove, b.identity)
+      from retl.removal_%s d, %s and d.accepted_as between %s and %s',
+      r.run_id, r.additions_end, r.run_id, v_source, o.first_sequence, o.additions_end);
+    get diagnostics v_rows = row_count;
+    v_total := v_total + v_rows;
+  end loop;
+  execute format('drop table retl.removal_%s', r.run_id);
+  return v_total;
+end
+$$;
+
+-- Rule 1: plans the removals, once every addition is accepted. What was shown to the guard is what is removed.
+create function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint) returns jsonb
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  v_generation bigint;
+  s record;
+  v_too_large bigint := 0;
+begin
+  perform retl.require_phase(r, 'additions');
+  perform retl.require_clear(r);
+  perform retl.require_all_accepted(r, 'upsert', r.additions_end - r.first_sequence + 1);
+  if r.strategy = 'native-replace' then
+    update retl.run set phase = 'removals', removals_end = r.additions_end where run_id = p_run;
+    return jsonb_build_object('kind', 'planned', 'removals', 0);
+  end if;
+  if r.planned_removed > 0 then
+    select generation_id into strict v_generation from retl.generation where run_id = p_run and state = 'sealed';
+    select * into s from retl.unwanted(p_run);
+    if s.members <> r.planned_removed or s.digest <> r.removal_digest then
+      raise exception 'the removals are not those that the guard saw' using errcode = 'RM003';
+    end if;
+    if retl.write_removals(r, v_generation) <> r.planned_removed then
+      raise exception 'the removal bytes of some members are not there' using errcode = 'RM003';
+    end if;
+    execute format('select count(*) from retl.operation_%s where change = ''r'' and octet_length(remove) > $1', p_run)
+      into v_too_large using p_max_remove;
+    if v_too_large > 0 then
+      raise exception 'rule 8: % removals are over the byte limit', v_too_large using errcode = 'RM003';
+    end if;
+    execute format('analyze retl.operation_%s', p_run);
+  end if;
+  update retl.run set phase = 'removals', removals_end = r.additions_end + r.planned_removed where run_id = p_run;
+  return jsonb_build_object('kind', 'planned', 'removals', r.planned_removed);
+end
+$$;
+
+-- The removal set of an open run, against the membership before the run: additions accepted since are all desired, so
+-- they are in the generation and never in this set.
+create function retl.unwanted(p_run bigint, out members bigint, out digest bytea)
+  language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  v_target bigint;
+  v_generation bigint;
+begin
+  select r.target_id, g.generation_id into strict v_target, v_generation
+    from retl.run r join retl.generation g on g.run_id = r.run_id and g.state = 'sealed' where r.run_id = p_run;
+  select s.members, s.digest into members, digest from retl.removal_set(v_target, v_generation) s;
+end
+$$;
+
+-- Rule 1: no finish before every removal is accepted.
+create function retl.begin_finish(p_run bigint, p_epoch bigint) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+begin
+  perform retl.require_phase(r, 'removals');
+  perform retl.require_clear(r);
+  perform retl.require_all_accepted(r, 'remove', r.removals_end - r.additions_end);
+  update retl.run set phase = 'finish' where run_id = p_run;
+end
+$$;
+
+-- Folds accepted operations into the membership table, in the order of the log, a bounded number of batches at a time.
+-- The meaning of the membership does not change by it. Returns how many batches are left.
+create function retl.fold(p_run bigint, p_epoch bigint, p_batches integer) returns bigint
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  s record;
+  v_left_out text;
+  v_rows bigint;
+  v_held bigint := 0;
+begin
+  -- Batches that are neighbours fold in one statement. Within one action of one run the order is free: an identity is in
+  -- one operation only (rule 4). Between them the log's order holds.
+  for s in
+    with next as (
+      select b.* from retl.batch b join retl.run o using (run_id)
+      where o.target_id = r.target_id and b.state = 'settled' and not b.folded and b.action in ('upsert', 'remove')
+      order by b.position limit p_batches),
+    placed as (
+      select n.*, lower(operations) - sum(upper(operations) - lower(operations))
+        over (partition by run_id, action order by lower(operations)) as island from next n)
+    select run_id, action, min(lower(operations)) as first, max(upper(operations)) - 1 as last,
+      array_agg(batch_id::bytea) as ids, sum(rejected) as rejected, sum(added) as added, min(position) as position
+    from placed group by run_id, action, island order by run_id, action desc, min(position)
+  loop
+    v_left_out := case when s.rejected > 0
+      then 'and not exists (select from retl.rejection x where x.sequence = o.sequence)' else '' end;
+    if s.action = 'upsert' then
+      execute format('insert into retl.membership_%s as m (identity_hash, payload_hash, sequence)
+          select o.identity_hash, o.payload_hash, o.sequence from retl.operation_%s o
+          where o.sequence between $1 and $2 %s order by o.sequence
+          on conflict (identity_hash) do update
+            set payload_hash = excluded.payload_hash, sequence = excluded.sequence', r.target_id, s.run_id, v_left_out)
+        using s.first, s.last;
+      v_held := v_held + s.added;
+    else
+      execute format('delete from retl.membership_%s m using retl.operation_%s o
+          where o.sequence between $1 and $2 and m.identity_hash = o.identity_hash %s', r.target_id, s.run_id, v_left_out)
+        using s.first, s.last;
+      get diagnostics v_rows = row_count;
+      v_held := v_held - v_rows;
+    end if;
+    update retl.batch set folded = true where batch_id = any(s.ids);
+  end loop;
+  update retl.target set held = held + v_held where target_id = r.target_id;
+  return (select count(*) from retl.batch f join retl.run o using (run_id)
+    where o.target_id = r.target_id and f.state = 'settled' and not f.folded and f.action in ('upsert', 'remove'));
+end
+$$;
+
+-- Finish is accepted: the run's state and the promotion commit together.
+create function retl.promote(p_run bigint, p_epoch bigint) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+begin
+  perform retl.require_phase(r, 'promote');
+  if exists (select from retl.batch where run_id = p_run and not folded and state <> 'not-applied') then
+    raise exception 'rule 1: something of the run is still open' using errcode = 'RM003';
+  end if;
+  update retl.generation set state = 'superseded' where target_id = r.target_id and state = 'promoted';
+  update retl.generation set state = 'promoted' where run_id = p_run and state = 'sealed';
+  if not found then
+    raise exception 'no sealed generation' using errcode = 'RM004';
+  end if;
+  if (r.planned_added + r.planned_changed + r.planned_removed) * 10 > r.held_before then
+    execute format('analyze retl.membership_%s', r.target_id);
+  end if;
+  update retl.run set phase = 'complete', closing = 'completed', closed_at = clock_timestamp() where run_id = p_run;
+end
+$$;
+
+-- Ends a logical run otherwise than by completing it. Rule 6: what was accepted stays accepted, and so does what the
+-- log needs to tell it. Rule 10: a finish that was started is resolved first, and an accepted one completes the run.
+create function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  g retl.generation;
+  v_accepted boolean;
+begin
+  if p_closing = 'completed' then
+    raise exception 'rule 1: a run completes by its promotion only' using errcode = 'RM003';
+  end if;
+  if retl.has_unresolved(p_run) then
+    raise exception 'rule 10: a request of the run is unresolved' using errcode = 'RM003';
+  end if;
+  if r.phase = 'promote' then
+    raise exception 'rule 10: the finish has been accepted' using errcode = 'RM003';
+  end if;
+  if p_closing in ('discarded', 'invalid') and r.phase not in ('init', 'extract', 'seal', 'guard') then
+    raise exception 'rule 8: a run that has sent members is not discarded' using errcode = 'RM003';
+  end if;
+  update retl.batch set state = 'not-applied', reason = 'closed', retry_at = clock_timestamp()
+    where run_id = p_run and state = 'prepared';
+  v_accepted := exists (select from retl.batch where run_id = p_run and accepted > 0);
+  for g in select * from retl.generation where run_id = p_run and state <> 'discarded' loop
+    if v_accepted and not r.operations_hold_bytes then
+      update retl.generation set state = 'kept' where generation_id = g.generation_id;
+    else
+      execute format('drop table if exists retl.generation_%s', g.generation_id);
+      update retl.generation set state = case when v_accepted then 'kept' else 'discarded' end, rows_present = false
+        where generation_id = g.generation_id;
+    end if;
+  end loop;
+  if not v_accepted then
+    execute format('drop table if exists retl.operation_%s', p_run);
+  end if;
+  update retl.run set closing = p_closing, reason = p_reason, closed_at = clock_timestamp(), released = null
+    where run_id = p_run;
+end
+$$;
+
+-- Lets an open run go, so that the next execution can take it over without asking Temporal.
+create function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  perform retl.lock_run(p_run, p_epoch);
+  update retl.run set released = p_how, reason = p_reason where run_id = p_run;
+end
+$$;
+
+-- Drops the rows of superseded generations that neither a membership row nor a log entry refers to: those whose run
+-- changed nothing, or whose operations hold their own bytes. At most p_limit at a time; returns how many it dropped.
+create function retl.prune(p_run bigint, p_limit integer) returns integer
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_target bigint;
+  v_id bigint;
+  v_dropped integer := 0;
+begin
+  select target_id into v_target from retl.run where run_id = p_run;
+  for v_id in
+    select g.generation_id from retl.generation g join retl.run r using (run_id)
+    where g.target_id = v_target and g.state in ('superseded', 'kept') and g.rows_present
+      and (r.operations_hold_bytes or r.planned_added + r.planned_changed = 0)
+    order by 1 limit p_limit for update of g
+  loop
+    execute format('drop table if exists retl.generation_%s', v_id);
+    update retl.generation set rows_present = false where generation_id = v_id;
+    v_dropped := v_dropped + 1;
+  end loop;
+  return v_dropped;
+end
+$$;
+
+-- The border: the runtime role may call these and nothing else.
+revoke all on all functions in schema retl from public;
+grant execute on function
+  retl.admit, retl.begin_attempt, retl.record_baseline, retl.create_candidate, retl.loaded, retl.seal, retl.plan,
+  retl.guard, retl.prepare_batches, retl.retry_batch, retl.prepare_step, retl.mark_sending, retl.mark_resending,
+  retl.mark_unknown, retl.mark_not_applied, retl.mark_refused, retl.mark_staged, retl.record_progress,
+  retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.fold, retl.promote,
+  retl.close_run, retl.release_run, retl.prune
+  to retl_runtime;
