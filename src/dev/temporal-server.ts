@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { openSync } from 'node:fs';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { cacheFolder } from './cache-folder.ts';
@@ -19,7 +19,7 @@ export const SEARCH_ATTRIBUTES = ['RetlMirror', 'RetlPhase', 'RetlOutcome'] as c
 
 export interface TemporalServer {
   readonly address: string;
-  /** `null` for a server that was not started here. */
+  /** `null` for a server without UI, or one that was not started here. */
   readonly uiUrl: string | null;
   readonly pid: number | null;
   stop(): Promise<void>;
@@ -30,7 +30,7 @@ export interface TemporalOptions {
   readonly projectFolder: string;
   /** Where log and state are kept. */
   readonly folder: string;
-  /** `memory` forgets everything at the end: for tests. */
+  /** `memory` forgets everything at the end, `folder` included: for tests. */
   readonly state: 'file' | 'memory';
   /** Where it would like to listen; `null`: anywhere. */
   readonly ports: { readonly grpc: number; readonly ui: number } | null;
@@ -43,9 +43,12 @@ interface Ports {
   readonly ui: number;
 }
 
-/** Starts a server and waits until its namespace answers. With TEMPORAL_ADDRESS set it starts nothing. */
+/**
+ * Starts a server and waits until its namespace answers. With TEMPORAL_ADDRESS set it starts nothing, except for
+ * tests, which want a server that no other work is on.
+ */
 export async function startTemporalServer(options: TemporalOptions): Promise<TemporalServer> {
-  const external = process.env.TEMPORAL_ADDRESS;
+  const external = options.state === 'memory' ? undefined : process.env.TEMPORAL_ADDRESS;
   if (external !== undefined && external !== '') {
     return { address: external, uiUrl: null, pid: null, stop: async () => undefined };
   }
@@ -56,7 +59,7 @@ export async function startTemporalServer(options: TemporalOptions): Promise<Tem
     const ports = await choosePorts(options);
     const child = await launch(cli, options, ports, logFile);
     const state = await waitUntilReady(cli, child, `127.0.0.1:${ports.grpc}`);
-    if (state === 'ready') return handle(child, ports);
+    if (state === 'ready') return handle(child, ports, options);
     await child.stop();
     const words = await lastWords(logFile);
     // Another program may have taken a port in the meantime.
@@ -90,6 +93,7 @@ async function launch(
     spawn: { env: cliEnv(), stdio: ['ignore', log, log] },
     stopSignal: 'SIGTERM',
     stopWithinMs: 10_000,
+    ...(options.state === 'memory' ? { removeFolder: options.folder } : {}),
   });
 }
 
@@ -117,12 +121,15 @@ async function waitUntilReady(
   return 'too slow';
 }
 
-function handle(child: GuardedChild, ports: Ports): TemporalServer {
+function handle(child: GuardedChild, ports: Ports, options: TemporalOptions): TemporalServer {
   return {
     address: `127.0.0.1:${ports.grpc}`,
-    uiUrl: `http://127.0.0.1:${ports.ui}`,
+    uiUrl: options.state === 'file' ? `http://127.0.0.1:${ports.ui}` : null,
     pid: child.pid,
-    stop: () => child.stop(),
+    async stop() {
+      await child.stop();
+      if (options.state === 'memory') await rm(options.folder, { recursive: true, force: true });
+    },
   };
 }
 
