@@ -26,10 +26,27 @@ export const ERROR_CODES = {
     remedy: 'Set the variable or create the file where the worker runs.',
     recourse: 'fix',
   },
+  'config.revision': {
+    meaning: 'A configuration revision in the journal is not in a form that this release reads.',
+    remedy: 'Run the release that wrote it, or a newer one.',
+    recourse: 'fix',
+  },
+  'config.mapping': {
+    meaning: 'The TypeScript module of a mapping cannot be loaded, or is not what was configured.',
+    remedy:
+      'See the rule in the details; the module must export a `MirrorProjection` (`rowType` and `project`).',
+    recourse: 'fix',
+  },
   'config.unknown-mirror': {
     meaning: 'No mirror of this name is configured where the worker runs.',
     remedy: 'Check the name; `retl check` lists the mirrors.',
     recourse: 'fix',
+  },
+  // Temporal
+  'temporal.connect': {
+    meaning: 'Temporal cannot be reached, or refuses the connection.',
+    remedy: 'Check `temporal` in retl.yaml and TEMPORAL_*; `retl dev` starts a local server.',
+    recourse: 'retry',
   },
   // source
   'source.connect': {
@@ -40,6 +57,23 @@ export const ERROR_CODES = {
   'source.lost': {
     meaning: 'The source connection ended before the query was read whole; nothing was sent.',
     remedy: 'None needed: the next attempt reads the whole query again.',
+    recourse: 'retry',
+  },
+  'source.auth': {
+    meaning: 'The source refuses the user, the password or the database of the connection.',
+    remedy: 'Correct the connection, or grant its user the right to connect.',
+    recourse: 'fix',
+  },
+  'source.tls': {
+    meaning: 'No trusted TLS connection to the source can be made.',
+    remedy: 'Give the certificate authority in `tls.ca`, or set `tls.mode` to what the server offers.',
+    recourse: 'fix',
+  },
+  'source.timeout': {
+    meaning:
+      'The source stopped the query: a time limit, a lock that was not to be had, or somebody cancelled it.',
+    remedy:
+      'The run retries; raise `statement_timeout_ms` or `lock_timeout_ms` where the query needs longer.',
     recourse: 'retry',
   },
   'source.query': {
@@ -98,6 +132,89 @@ export const ERROR_CODES = {
     meaning: 'The key or the mapping names a column that the query does not return.',
     remedy: 'Correct the name; the details list the columns there are.',
     recourse: 'fix',
+  },
+  // journal
+  'journal.missing': {
+    meaning: 'The journal’s schema is not there, is older than this version, or the role has no rights on it.',
+    remedy: 'Run `retl migrate` as the owner, and grant retl_runtime to the worker’s role.',
+    recourse: 'fix',
+  },
+  'journal.newer': {
+    meaning: 'The journal’s schema is newer than this version understands.',
+    remedy: 'Start the newer version; a schema is never taken back.',
+    recourse: 'fix',
+  },
+  'journal.changed': {
+    meaning: 'A migration that was applied differs from the file of this version.',
+    remedy: 'Use the release that the journal was migrated with, or a later one.',
+    recourse: 'fix',
+  },
+  'journal.migration': {
+    meaning: 'A migration failed and was rolled back; nothing of it was applied.',
+    remedy: 'Look at the SQLSTATE in the details and at the server’s log, then migrate again.',
+    recourse: 'fix',
+  },
+  'journal.unavailable': {
+    meaning: 'The journal’s database cannot be reached or is too busy.',
+    remedy: 'None needed where it comes back by itself: the run retries.',
+    recourse: 'retry',
+  },
+  // runs
+  'run.busy': {
+    meaning: 'Another workflow execution holds an open run of this mirror, or cannot be asked whether it does.',
+    remedy: 'Wait for it or cancel it; the details name it.',
+    recourse: 'fix',
+  },
+  'run.target-owned': {
+    meaning: 'The destination’s target belongs to another mirror.',
+    remedy: 'Give each mirror a target of its own.',
+    recourse: 'fix',
+  },
+  'run.strategy-changed': {
+    meaning: 'A mirror keeps its strategy for life.',
+    remedy: 'Restore the strategy, or give the mirror a new name and target.',
+    recourse: 'fix',
+  },
+  'run.guard-held': {
+    meaning: 'The run would remove more members than its safety limits allow. Nothing was sent, nobody was removed.',
+    remedy: 'Check the query; where the removal is meant, raise `safety` for one run.',
+    recourse: 'fix',
+  },
+  'run.rejected': {
+    meaning: 'The destination refused members or a whole request for good; the run stopped there.',
+    remedy: 'Mend the rows or the mapping; the next run reads the source anew and sends what is missing.',
+    recourse: 'fix',
+  },
+  'run.blocked': {
+    meaning: 'The outcome of a request is unknown and cannot be verified; it is never sent again blindly.',
+    remedy: 'Look at the destination, then tell the run with `retl resolve`; `retl status` names the batch.',
+    recourse: 'fix',
+  },
+  // destination
+  'destination.misconfigured': {
+    meaning: 'The destination refuses the connection’s rights or settings; nothing was applied.',
+    remedy: 'Mend credentials, rights or settings, then run again: the sealed generation is resumed.',
+    recourse: 'fix',
+  },
+  'destination.not-empty': {
+    meaning: 'The baseline is `new-empty`, but the target holds something already.',
+    remedy: 'Empty the target, or use a new one.',
+    recourse: 'fix',
+  },
+  'destination.baseline-unknown': {
+    meaning: 'The adapter has no way to see that the target is empty.',
+    remedy: 'Configure a read (`verify_empty`), or vouch for it: `baseline: {kind: new-empty, attested: <who and why>}`.',
+    recourse: 'fix',
+  },
+  'destination.baseline-unsupported': {
+    meaning: 'The baseline or strategy of the mirror is not one that this adapter can keep.',
+    remedy: 'Use `strategy: snapshot-diff` with `baseline: new-empty`.',
+    recourse: 'fix',
+  },
+  'destination.unavailable': {
+    meaning: 'The destination cannot be reached.',
+    remedy: 'None needed where it comes back by itself: the run retries, then can be resumed.',
+    recourse: 'retry',
   },
 } as const satisfies Record<string, CodeInfo>;
 

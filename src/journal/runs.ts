@@ -1,0 +1,298 @@
+/**
+ * Runs in the journal: admission, holder, attempts, seal, plan, guard, promotion and closing. Each function calls one
+ * function of migrations/0002 or 0003, which holds the caller to the rules; this file only gives them types.
+ */
+
+import type pg from 'pg';
+import { type Epoch, epoch, type RunId, runId, type Sha256, sha256FromHex, type TargetId, targetId } from '../domain/ids.ts';
+import type { Closing, Phase, RunCounts } from '../domain/run.ts';
+import { big, bigOrNull, flag, number, object, one, text, textOrNull } from './decode.ts';
+import { call, type Queryable, run } from './pool.ts';
+
+/** Who holds a run, in Temporal's terms. */
+export interface Holder {
+  readonly namespace: string;
+  /** Id of the Temporal cluster; `''` where it could not be asked. */
+  readonly cluster: string;
+  readonly workflowId: string;
+  /** First run id of the chain of executions, kept across continue-as-new. */
+  readonly firstRunId: string;
+}
+
+/** One attempt: every write of it names both (rule 9). */
+export interface Attempt {
+  readonly run: RunId;
+  readonly epoch: Epoch;
+}
+
+export interface AdmitRequest {
+  readonly mirror: string;
+  readonly strategy: 'snapshot-diff' | 'native-replace';
+  readonly targetKey: string;
+  /** Canonical text of the settings, and its SHA-256. */
+  readonly settings: string;
+  readonly settingsDigest: Buffer;
+  readonly maxRemovalShare: number | null;
+  readonly maxRemovals: number | null;
+  readonly emptySnapshot: 'hold' | 'allow';
+  readonly maxBatchRows: number;
+  readonly maxRequestBytes: number;
+  readonly holder: Holder;
+  /** First run id of a holder that Temporal says is closed; `null` where nobody was asked. */
+  readonly closedHolder: string | null;
+  /** Generations sealed before this are not resumed. */
+  readonly resumeAfter: Date;
+}
+
+export type Admission =
+  /** `fresh`: a new run; `held`: the caller's own; `sealed`: to be continued; `discard`, `expired`: to be closed first. */
+  | {
+      readonly kind: 'admitted';
+      readonly run: RunId;
+      readonly resume: 'fresh' | 'held' | 'sealed' | 'discard' | 'expired';
+    }
+  | { readonly kind: 'busy'; readonly holder: Holder }
+  | { readonly kind: 'refused'; readonly code: 'strategy-changed' | 'target-owned' };
+
+/** @throws JournalError */
+export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> {
+  const answer = object(
+    await call(db, 'retl.admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16)', [
+      r.mirror,
+      r.strategy,
+      r.targetKey,
+      r.settings,
+      r.settingsDigest,
+      r.maxRemovalShare,
+      r.maxRemovals,
+      r.emptySnapshot,
+      r.maxBatchRows,
+      r.maxRequestBytes,
+      r.holder.namespace,
+      r.holder.cluster,
+      r.holder.workflowId,
+      r.holder.firstRunId,
+      r.closedHolder,
+      r.resumeAfter,
+    ]),
+  );
+  switch (answer.kind) {
+    case 'admitted':
+      return { kind: 'admitted', run: runId(text(answer, 'run')), resume: resumeKind(text(answer, 'resume')) };
+    case 'busy':
+      return {
+        kind: 'busy',
+        holder: {
+          namespace: text(answer, 'namespace'),
+          cluster: text(answer, 'cluster'),
+          workflowId: text(answer, 'workflow'),
+          firstRunId: text(answer, 'first_run'),
+        },
+      };
+    default:
+      return { kind: 'refused', code: answer.code === 'target-owned' ? 'target-owned' : 'strategy-changed' };
+  }
+}
+
+type Resume = Extract<Admission, { kind: 'admitted' }>['resume'];
+
+function resumeKind(word: string): Resume {
+  return word as Resume;
+}
+
+/** Raises the run's epoch: every older attempt is refused from here on (rule 9). @throws JournalError */
+export async function beginAttempt(db: Queryable, run: RunId, holder: Holder, step: string): Promise<Attempt> {
+  const value = await call(db, 'retl.begin_attempt($1,$2,$3,$4,$5,$6)', [
+    run,
+    holder.namespace,
+    holder.cluster,
+    holder.workflowId,
+    holder.firstRunId,
+    step,
+  ]);
+  return { run, epoch: epoch(String(value)) };
+}
+
+export interface RunRecord {
+  readonly run: RunId;
+  readonly mirror: string;
+  readonly target: TargetId;
+  readonly targetKey: string;
+  readonly revision: bigint;
+  readonly settings: string;
+  readonly strategy: 'snapshot-diff' | 'native-replace';
+  readonly phase: Phase;
+  readonly closing: Closing | null;
+  readonly baseline: string | null;
+  readonly logId: string;
+  readonly generation: bigint | null;
+  readonly generationDigest: Sha256 | null;
+  readonly members: number;
+  /** Sequence numbers of the operations; `null` before the plan. */
+  readonly firstSequence: bigint | null;
+  readonly additionsEnd: bigint | null;
+  readonly removalsEnd: bigint | null;
+  readonly operationsHoldBytes: boolean;
+  readonly held: number;
+}
+
+const RUN = `
+  select r.run_id, m.name as mirror, r.target_id, t.target_key, r.revision_id, v.settings, r.strategy, r.phase,
+    r.closing, t.baseline, (select log_id::text from retl.journal) as log_id, g.generation_id,
+    encode(g.digest, 'hex') as digest, coalesce(g.members, 0) as members, r.first_sequence, r.additions_end,
+    r.removals_end, coalesce(r.operations_hold_bytes, false) as holds_bytes, t.held
+  from retl.run r
+  join retl.mirror m using (mirror_id)
+  join retl.target t on t.target_id = r.target_id
+  join retl.revision v using (revision_id)
+  left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
+  where r.run_id = $1`;
+
+/** @throws JournalError; Error when there is no such run. */
+export async function loadRun(db: Queryable, id: RunId): Promise<RunRecord> {
+  const row = one(await run(db, RUN, [id]));
+  const digest = textOrNull(row, 'digest');
+  return {
+    run: runId(big(row, 'run_id')),
+    mirror: text(row, 'mirror'),
+    target: targetId(big(row, 'target_id')),
+    targetKey: text(row, 'target_key'),
+    revision: big(row, 'revision_id'),
+    settings: text(row, 'settings'),
+    strategy: text(row, 'strategy') === 'native-replace' ? 'native-replace' : 'snapshot-diff',
+    phase: text(row, 'phase') as Phase,
+    closing: textOrNull(row, 'closing') as Closing | null,
+    baseline: textOrNull(row, 'baseline'),
+    logId: text(row, 'log_id'),
+    generation: bigOrNull(row, 'generation_id'),
+    generationDigest: digest === null ? null : sha256FromHex(digest),
+    members: number(row, 'members'),
+    firstSequence: bigOrNull(row, 'first_sequence'),
+    additionsEnd: bigOrNull(row, 'additions_end'),
+    removalsEnd: bigOrNull(row, 'removals_end'),
+    operationsHoldBytes: flag(row, 'holds_bytes'),
+    held: number(row, 'held'),
+  };
+}
+
+const COUNTS = `
+  select coalesce(g.source_rows, 0) as source_rows, coalesce(g.members, 0) as members, coalesce(g.excluded, 0) as excluded,
+    coalesce(r.planned_added, 0) as to_add, coalesce(r.planned_changed, 0) as to_change,
+    coalesce(r.planned_removed, 0) as to_remove, coalesce(r.planned_unchanged, 0) as unchanged,
+    coalesce(sum(b.added) filter (where b.action = 'upsert'), 0) as added,
+    coalesce(sum(b.changed) filter (where b.action = 'upsert'), 0) as changed,
+    coalesce(sum(b.accepted) filter (where b.action = 'remove'), 0) as removed,
+    coalesce(sum(b.rejected), 0) as rejected
+  from retl.run r
+  left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
+  left join retl.batch b on b.run_id = r.run_id and b.state = 'settled'
+  where r.run_id = $1
+  group by r.run_id, g.generation_id`;
+
+/** Counts of the whole logical run, over all its attempts. @throws JournalError */
+export async function countRun(db: Queryable, id: RunId): Promise<RunCounts> {
+  return decodeCounts(one(await run(db, COUNTS, [id])));
+}
+
+export function decodeCounts(row: Record<string, unknown>): RunCounts {
+  return {
+    sourceRows: number(row, 'source_rows'),
+    members: number(row, 'members'),
+    excluded: number(row, 'excluded'),
+    toAdd: number(row, 'to_add'),
+    toChange: number(row, 'to_change'),
+    toRemove: number(row, 'to_remove'),
+    unchanged: number(row, 'unchanged'),
+    added: number(row, 'added'),
+    changed: number(row, 'changed'),
+    removed: number(row, 'removed'),
+    rejected: number(row, 'rejected'),
+  };
+}
+
+/** Notes how it is known that the target holds nothing of others. @throws JournalError */
+export async function recordBaseline(
+  db: Queryable,
+  a: Attempt,
+  baseline: string,
+  proof: 'verified' | 'attested',
+  note: string | null,
+): Promise<void> {
+  await call(db, 'retl.record_baseline($1,$2,$3,$4,$5)', [a.run, a.epoch, baseline, proof, note]);
+}
+
+export type SealResult =
+  | { readonly kind: 'sealed' }
+  /** Nothing has been sent. `keys` are the first few key hashes, in hex. */
+  | { readonly kind: 'invalid'; readonly code: string; readonly count: number; readonly keys: readonly string[] };
+
+/** Byte limits are of the stored payload alone, without what the request puts around it. @throws JournalError */
+export async function seal(db: Queryable, a: Attempt, maxUpsert: number, maxRemove: number): Promise<SealResult> {
+  const answer = object(await call(db, 'retl.seal($1,$2,$3,$4)', [a.run, a.epoch, maxUpsert, maxRemove]));
+  if (answer.kind === 'sealed') return { kind: 'sealed' };
+  const keys = Array.isArray(answer.keys) ? answer.keys.map(String) : [];
+  return { kind: 'invalid', code: text(answer, 'code'), count: number(answer, 'count'), keys };
+}
+
+/** Writes the additions of the run and counts its removals. @throws JournalError */
+export async function plan(db: Queryable, a: Attempt): Promise<void> {
+  await call(db, 'retl.plan($1,$2)', [a.run, a.epoch]);
+}
+
+export type GuardResult =
+  | { readonly kind: 'passed' }
+  | { readonly kind: 'held'; readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share' };
+
+/** @throws JournalError */
+export async function guard(db: Queryable, a: Attempt): Promise<GuardResult> {
+  const answer = object(await call(db, 'retl.guard($1,$2)', [a.run, a.epoch]));
+  if (answer.kind === 'passed') return { kind: 'passed' };
+  return { kind: 'held', code: text(answer, 'code') as Extract<GuardResult, { kind: 'held' }>['code'] };
+}
+
+/** Rule 1: plans the removals; refused unless every addition is accepted. @throws JournalError */
+export async function beginRemovals(db: Queryable, a: Attempt, maxRemove: number): Promise<void> {
+  await call(db, 'retl.begin_removals($1,$2,$3)', [a.run, a.epoch, maxRemove]);
+}
+
+/** Rule 1: refused unless every removal is accepted. @throws JournalError */
+export async function beginFinish(db: Queryable, a: Attempt): Promise<void> {
+  await call(db, 'retl.begin_finish($1,$2)', [a.run, a.epoch]);
+}
+
+/** Folds at most `batches` accepted batches of the target into its table; resolves to what is left. @throws JournalError */
+export async function fold(db: Queryable, a: Attempt, batches: number): Promise<number> {
+  return Number(await call(db, 'retl.fold($1,$2,$3)', [a.run, a.epoch, batches]));
+}
+
+/** @throws JournalError */
+export async function promote(db: Queryable, a: Attempt): Promise<void> {
+  await call(db, 'retl.promote($1,$2)', [a.run, a.epoch]);
+}
+
+/** Ends the run otherwise than by completing it; refused while anything is unresolved (rule 10). @throws JournalError */
+export async function closeRun(
+  db: Queryable,
+  a: Attempt,
+  closing: Exclude<Closing, 'completed'>,
+  reason: string | null,
+): Promise<void> {
+  await call(db, 'retl.close_run($1,$2,$3,$4)', [a.run, a.epoch, closing, reason]);
+}
+
+/** Lets the open run go, so that the next execution takes it over without asking. @throws JournalError */
+export async function releaseRun(
+  db: Queryable,
+  a: Attempt,
+  how: 'cancelled' | 'failed' | 'blocked',
+  reason: string | null,
+): Promise<void> {
+  await call(db, 'retl.release_run($1,$2,$3,$4)', [a.run, a.epoch, how, reason]);
+}
+
+/** Drops at most `limit` superseded generations that nothing refers to; resolves to how many. @throws JournalError */
+export async function prune(db: Queryable, id: RunId, limit: number): Promise<number> {
+  return Number(await call(db, 'retl.prune($1,$2)', [id, limit]));
+}
+
+export type JournalPool = pg.Pool;
