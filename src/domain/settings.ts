@@ -82,3 +82,37 @@ export interface MirrorSettings {
   /** Milliseconds after which a sealed, unfinished generation is closed instead of resumed. */
   readonly resumeMaxAgeMs: number;
 }
+
+/** Where the journal is. Both URLs are, or contain, secret references. */
+export interface JournalSettings {
+  /** Connection of the restricted runtime role, what workers and the CLI use. */
+  readonly url: string;
+  /** Connection of the owner role, what `retl migrate` alone uses; `null` where migrations run elsewhere. */
+  readonly ownerUrl: string | null;
+  /** Name of the runtime role that migrations grant rights to; `null`: the user of `url`. */
+  readonly runtimeRole: string | null;
+}
+
+/** How Temporal is reached; `null` leaves it to Temporal's environment configuration (profile file, `TEMPORAL_*`). */
+export interface TemporalSettings {
+  readonly profile: string | null;
+  /** `host:port` of the frontend. */
+  readonly address: string | null;
+  readonly namespace: string | null;
+  readonly taskQueue: string;
+}
+
+/** One entry of `connections` in `retl.yaml`; a source or destination adapter of this type knows its options. */
+export interface ConnectionSettings {
+  readonly type: string;
+  readonly options: Options;
+}
+
+/** A whole project: `retl.yaml` and every file of `mirrors/`, checked and with defaults. */
+export interface ProjectSettings {
+  readonly journal: JournalSettings;
+  readonly temporal: TemporalSettings;
+  readonly connections: { readonly [name: string]: ConnectionSettings };
+  /** In order of their names. */
+  readonly mirrors: readonly MirrorSettings[];
+}

@@ -1,0 +1,192 @@
+/** Reads one file of `mirrors/`: its own form, then what it refers to (connections, destination type, module). */
+
+import type { ConnectionSettings, MirrorSettings } from '../domain/settings.ts';
+import { type ConnectionUse, isMapping } from './check-connections.ts';
+import { issueProblems, valueAt } from './issue-problems.ts';
+import { plainOptions } from './json-value.ts';
+import { mappingModule } from './mapping-module.ts';
+import type { MirrorFile } from './mirror-files.ts';
+import { type MirrorInputFile, mirrorInput } from './mirror-schema.ts';
+import { baselineOf, listOf, mirrorSettings, strategyOf } from './mirror-settings.ts';
+import { nearest } from './nearest.ts';
+import type { Path, Problem } from './problem.ts';
+import { referencesIn } from './secrets.ts';
+import { type DestinationType, type SystemTypes, typeNames } from './system-types.ts';
+import { parseYamlFile, type YamlFile } from './yaml-file.ts';
+
+export interface MirrorContext {
+  readonly projectDir: string;
+  /** `null`: retl.yaml itself has errors, so that names cannot be looked up. */
+  readonly connections: { readonly [name: string]: ConnectionSettings } | null;
+  readonly types: SystemTypes | null;
+}
+
+export interface MirrorRead {
+  readonly settings: MirrorSettings | null;
+  readonly problems: readonly Problem[];
+  /** What the file says of connections, also where it has errors elsewhere. */
+  readonly uses: readonly ConnectionUse[];
+}
+
+export async function readMirror(found: MirrorFile, context: MirrorContext): Promise<MirrorRead> {
+  const parsed = parseYamlFile(found.file, found.bytes);
+  if (parsed.kind === 'invalid') return { settings: null, problems: parsed.problems, uses: [] };
+  const { file } = parsed;
+  const result = mirrorInput.safeParse(file.value);
+  const place = { file, base: [], schema: mirrorInput, value: file.value, showValues: true };
+  const problems = result.success ? [] : [...issueProblems(place, result.error.issues)];
+  const source = connectionAt(file, 'source', context);
+  const destination = destinationAt(file, context);
+  const module = await mappingModule(file, found.file, context.projectDir);
+  problems.push(...referenceProblems(file), ...source.problems, ...destination.problems, ...module.problems);
+  const uses = [source.use, destination.use].flatMap((use) => (use === null ? [] : [use]));
+  if (result.success) problems.push(...agreementProblems(file, result.data, destination));
+  if (!result.success || problems.length > 0 || source.connection === null || destination.connection === null)
+    return { settings: null, problems, uses };
+  const settings = mirrorSettings(result.data, {
+    mirror: found.mirror,
+    source: source.connection,
+    destination: {
+      type: destination.connection.type,
+      connectionOptions: destination.connection.options,
+      options: destination.options,
+    },
+    module: module.mapping,
+  });
+  return { settings, problems, uses };
+}
+
+interface Connected {
+  readonly connection: ConnectionSettings | null;
+  readonly use: ConnectionUse | null;
+  readonly problems: readonly Problem[];
+}
+
+function connectionAt(
+  file: YamlFile,
+  role: ConnectionUse['role'],
+  { connections }: MirrorContext,
+): Connected {
+  const path: Path = [role, 'connection'];
+  const name = valueAt(file.value, path);
+  if (typeof name !== 'string' || name === '') return { connection: null, use: null, problems: [] };
+  const use = { connection: name, role };
+  if (connections === null) return { connection: null, use, problems: [] };
+  const connection = Object.hasOwn(connections, name) ? connections[name] : undefined;
+  if (connection !== undefined) return { connection, use, problems: [] };
+  const known = Object.keys(connections);
+  const meant = nearest(name, known);
+  const list = known.length === 0 ? 'None is defined yet.' : `Defined there: ${known.join(', ')}.`;
+  const remedy = meant === null ? list : `Did you mean \`${meant}\`? ${list}`;
+  return {
+    connection: null,
+    use,
+    problems: [file.problemAt(path, 'retl.yaml defines no connection of this name.', remedy)],
+  };
+}
+
+interface Destination extends Connected {
+  readonly options: ReturnType<typeof plainOptions>;
+  /** The adapter with its parsed options, where both are known to be right. */
+  readonly adapter: { readonly type: DestinationType; readonly options: unknown } | null;
+}
+
+/** The destination's own options: every key but `connection` and `type`. */
+function destinationAt(file: YamlFile, context: MirrorContext): Destination {
+  const connected = connectionAt(file, 'destination', context);
+  const written = valueAt(file.value, ['destination']);
+  if (!isMapping(written)) return { ...connected, options: {}, adapter: null };
+  const { connection: _, type: named, ...rest } = written;
+  const options = plainOptions(rest);
+  const problems = [...connected.problems];
+  const type = typeof named === 'string' ? named : connected.connection?.type;
+  if (type !== undefined && connected.connection !== null && type !== connected.connection.type)
+    problems.push(
+      file.problemAt(
+        ['destination', 'type'],
+        'The connection is of another type.',
+        `Write \`${connected.connection.type}\`, leave the key out, or name another connection.`,
+      ),
+    );
+  if (context.types === null || type === undefined) return { ...connected, options, problems, adapter: null };
+  const adapter = context.types.destinations.find((candidate) => candidate.type === type);
+  if (adapter === undefined) {
+    if (typeof named === 'string')
+      problems.push(
+        file.problemAt(
+          ['destination', 'type'],
+          'No destination of this type is known.',
+          `Expected one of: ${typeNames(context.types.destinations).join(', ')}.`,
+        ),
+      );
+    return { ...connected, options, problems, adapter: null };
+  }
+  const result = adapter.optionsSchema.safeParse(options);
+  if (result.success)
+    return { ...connected, options, problems, adapter: { type: adapter, options: result.data } };
+  const place = {
+    file,
+    base: ['destination'],
+    schema: adapter.optionsSchema,
+    value: options,
+    showValues: true,
+  };
+  return {
+    ...connected,
+    options,
+    problems: [...problems, ...issueProblems(place, result.error.issues)],
+    adapter: null,
+  };
+}
+
+/** Settings that are each valid, and do not go together. */
+function agreementProblems(
+  file: YamlFile,
+  input: MirrorInputFile,
+  { adapter }: Destination,
+): readonly Problem[] {
+  const problems: Problem[] = [];
+  const replaces = strategyOf(input) === 'native-replace';
+  if (replaces !== (baselineOf(input).kind === 'replace'))
+    problems.push(
+      file.problemAt(
+        ['baseline'],
+        `This baseline does not go with the strategy \`${strategyOf(input)}\`.`,
+        'Expected: `replace` with native-replace; `new-empty` or `tracked` with snapshot-diff.',
+      ),
+    );
+  const key = listOf(input.source.key);
+  if (new Set(key).size < key.length)
+    problems.push(file.problemAt(['source', 'key'], 'A key column stands twice.', 'Name each column once.'));
+  if (adapter === null) return problems;
+  const words = listOf(input.members ?? []).flatMap((member) =>
+    adapter.type.checkFields(
+      adapter.options,
+      Object.keys(member.identity),
+      Object.keys(member.payload ?? {}),
+    ),
+  );
+  problems.push(...[...new Set(words)].map((message) => file.problemAt(['destination'], message, '')));
+  return problems;
+}
+
+/** Secrets belong to connections: a mirror's settings are stored, shown and compared as they stand. */
+function referenceProblems(file: YamlFile): readonly Problem[] {
+  const visit = (value: unknown, path: Path): readonly Problem[] => {
+    if (typeof value === 'string')
+      return referencesIn(value).length === 0
+        ? []
+        : [
+            file.problemAt(
+              path,
+              'Secret references are not resolved in a mirror.',
+              'Move this setting to the connection in retl.yaml.',
+            ),
+          ];
+    if (typeof value !== 'object' || value === null) return [];
+    return Object.entries(value).flatMap(([key, inner]) =>
+      visit(inner, [...path, Array.isArray(value) ? Number(key) : key]),
+    );
+  };
+  return visit(file.value, []);
+}

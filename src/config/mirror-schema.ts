@@ -1,0 +1,256 @@
+/**
+ * What a file of `mirrors/` may hold, as people write it. Descriptions say what is valid at their place: they are the
+ * remedies of errors and what editors show. There are no transforms here: mirror-settings.ts gives the settings.
+ */
+
+import { z } from 'zod';
+import { MAX_MEMBERS_PER_ROW } from '../domain/member.ts';
+import {
+  DURATION_PATTERN,
+  DURATION_WORDS,
+  parseDuration,
+  parseShare,
+  parseSize,
+  SHARE_PATTERN,
+  SHARE_WORDS,
+  SIZE_PATTERN,
+  SIZE_WORDS,
+} from './quantities.ts';
+
+/** Name of a mirror: its file's name without `.yaml`. */
+export const MIRROR_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+export const DEFAULTS = {
+  batch: { rows: 1000, bytes: '1MB', in_flight: 4 },
+  safety: { max_removals: '20%', empty_snapshot: 'hold' },
+  resume_max_age: '24h',
+} as const;
+
+function oneOrMany<T extends z.ZodType>(item: T, description: string, max = 1000) {
+  return z.union([item, z.array(item).min(1).max(max)]).describe(description);
+}
+
+const column = z.string().min(1).describe('name of a column that the query returns');
+
+const normalization = z.enum(['trim', 'lower', 'email', 'phone']);
+
+const columnField = z
+  .strictObject({
+    column,
+    normalize: oneOrMany(
+      normalization,
+      'trim, lower, email or phone, or a list of them, applied in that order before hashing',
+    ).optional(),
+    hash: z.literal('sha256').describe('sha256').optional(),
+    as: z
+      .enum(['text', 'number'])
+      .describe(
+        'text (the exact text, as a JSON string) or number (a JSON number, refused where it would be rounded)',
+      )
+      .optional(),
+  })
+  .refine((field) => field.hash === undefined || field.as !== 'number', {
+    path: ['as'],
+    error: 'A hash is text: `hash` and `as: number` exclude one another.',
+  });
+
+const valueField = z.strictObject({
+  value: z
+    .union([z.string(), z.number(), z.boolean(), z.null()])
+    .describe('a constant: text, number, true, false or null'),
+});
+
+export const fieldInput = z
+  .union([column, columnField, valueField])
+  .describe('a column’s name, {column, normalize, hash, as}, or {value: constant}');
+
+const compared = z
+  .union([z.string(), z.int()])
+  .describe('the column’s exact text, in quotes where YAML would read something else');
+
+const conditionInput = z
+  .union([
+    z.strictObject({
+      column,
+      is: z
+        .union([z.enum(['null', 'not_null', 'empty', 'not_empty', 'true', 'false']), z.boolean(), z.null()])
+        .describe('null, not_null, empty, not_empty, true or false'),
+    }),
+    z.strictObject({ column, equals: compared }),
+    z.strictObject({ column, in: z.array(compared).min(1).max(1000).describe('a list of texts') }),
+  ])
+  .describe('{column, is}, {column, equals} or {column, in}');
+
+const memberInput = z.strictObject({
+  identity: z
+    .record(z.string().min(1), fieldInput)
+    .refine((fields) => Object.keys(fields).length > 0, 'An identity needs at least one field.')
+    .describe('the fields that name the member at the destination, each from a column'),
+  payload: z
+    .record(z.string().min(1), fieldInput)
+    .describe('the other fields of an upsert, each from a column')
+    .optional(),
+  when: oneOrMany(
+    conditionInput,
+    'one condition or a list of conditions ({column, is}, {column, equals} or {column, in}); a row that fails one is left out on purpose',
+    64,
+  ).optional(),
+});
+
+/** A text of the given form whose meaning is within bounds; a wrong form is told once, not twice. */
+function quantity(
+  pattern: RegExp,
+  parsed: (text: string) => number | null,
+  [least, most]: readonly [number, number],
+  error: string,
+) {
+  const isWithin = (text: string) => {
+    const value = parsed(text);
+    return !pattern.test(text) || (value !== null && value >= least && value <= most);
+  };
+  return z.string().regex(pattern).refine(isWithin, { error });
+}
+
+const [LEAST_BYTES, MOST_BYTES] = [1024, 256 * 1024 ** 2];
+
+const size = z
+  .union([
+    z.int().min(LEAST_BYTES).max(MOST_BYTES),
+    quantity(SIZE_PATTERN, parseSize, [LEAST_BYTES, MOST_BYTES], 'The size must be between 1KiB and 256MiB.'),
+  ])
+  .describe(SIZE_WORDS);
+
+const duration = quantity(
+  DURATION_PATTERN,
+  parseDuration,
+  [1000, 366 * 86_400_000],
+  'The duration must be between 1s and 366d.',
+).describe(DURATION_WORDS);
+
+const share = quantity(SHARE_PATTERN, parseShare, [0, 1], 'A share cannot be more than 100%.').describe(
+  SHARE_WORDS,
+);
+
+const removalCount = z.int().min(0).describe('a whole number of members');
+
+const maxRemovals = z
+  .union([
+    share,
+    removalCount,
+    z
+      .strictObject({ share: share.optional(), count: removalCount.optional() })
+      .refine((limits) => limits.share !== undefined || limits.count !== undefined, {
+        error: 'Neither `share` nor `count` is set.',
+      }),
+  ])
+  .describe('a share such as 20%, a whole number of members, or both as {share: 20%, count: 500}');
+
+const baselineKind = z.enum(['new-empty', 'tracked', 'replace']);
+
+const baseline = z
+  .union([
+    baselineKind,
+    z.strictObject({
+      kind: baselineKind.describe('new-empty, tracked or replace'),
+      attested: z
+        .string()
+        .min(1)
+        .max(1000)
+        .describe('who vouches that this is so, and why, where the destination cannot be looked into')
+        .optional(),
+    }),
+  ])
+  .describe('new-empty, tracked or replace, or {kind: new-empty, attested: "who and why"}');
+
+const source = z.strictObject({
+  connection: z.string().min(1).describe('a name under `connections` in retl.yaml'),
+  query: z
+    .string()
+    .refine((text) => text.trim() !== '', 'The query is empty.')
+    .describe('the SQL query whose rows are mirrored'),
+  key: oneOrMany(column, 'the column, or list of columns, that together name one row', 32),
+});
+
+/** `connection` and `type` are ours; everything else is judged by the adapter of that type. */
+export const destinationInput = z.looseObject({
+  connection: z.string().min(1).describe('a name under `connections` in retl.yaml'),
+  type: z.string().min(1).describe('the destination’s type; the connection’s type where left out').optional(),
+});
+
+export const mirrorInput = z
+  .strictObject({
+    strategy: z
+      .enum(['snapshot-diff', 'native-replace'])
+      .meta({ description: 'snapshot-diff or native-replace', default: 'snapshot-diff' })
+      .optional(),
+    source: source.describe('what is read: {connection, query, key}'),
+    members: oneOrMany(
+      memberInput,
+      'what a row means to the destination: {identity, payload, when}, or a list of such members',
+      MAX_MEMBERS_PER_ROW,
+    ).optional(),
+    mapping: z
+      .strictObject({
+        module: z
+          .string()
+          .min(1)
+          .describe('path of a TypeScript or JavaScript module, relative to the mirror’s file'),
+        export: z
+          .string()
+          .min(1)
+          .meta({ description: 'name of the export that holds the MirrorProjection', default: 'default' })
+          .optional(),
+      })
+      .describe('a mapping written in TypeScript, in place of `members`: {module: ./vip.ts, export: default}')
+      .optional(),
+    destination: destinationInput.describe(
+      'what is mirrored into: {connection, type} and the options of that type',
+    ),
+    baseline: baseline.optional(),
+    batch: z
+      .strictObject({
+        rows: z
+          .int()
+          .min(1)
+          .max(100_000)
+          .meta({ description: 'members in one request, at most: 1 to 100000', default: DEFAULTS.batch.rows })
+          .optional(),
+        bytes: size.meta({ description: SIZE_WORDS, default: DEFAULTS.batch.bytes }).optional(),
+        in_flight: z
+          .int()
+          .min(1)
+          .max(64)
+          .meta({ description: 'requests under way at once: 1 to 64', default: DEFAULTS.batch.in_flight })
+          .optional(),
+      })
+      .describe('limits of one request: {rows, bytes, in_flight}')
+      .optional(),
+    safety: z
+      .strictObject({
+        max_removals: maxRemovals
+          .meta({
+            description:
+              'a share such as 20%, a whole number of members, or both as {share: 20%, count: 500}',
+            default: DEFAULTS.safety.max_removals,
+          })
+          .optional(),
+        empty_snapshot: z
+          .enum(['hold', 'allow'])
+          .meta({ description: 'hold or allow', default: DEFAULTS.safety.empty_snapshot })
+          .optional(),
+      })
+      .describe('what a run may remove without asking: {max_removals, empty_snapshot}')
+      .optional(),
+    resume_max_age: duration
+      .meta({ description: DURATION_WORDS, default: DEFAULTS.resume_max_age })
+      .optional(),
+  })
+  .refine((mirror) => (mirror.members === undefined) !== (mirror.mapping === undefined), {
+    error: 'A mirror needs either `members` or `mapping`, and not both.',
+    when: (payload) => typeof payload.value === 'object' && payload.value !== null,
+  });
+
+export type MirrorInputFile = z.infer<typeof mirrorInput>;
+export type FieldInput = z.infer<typeof fieldInput>;
+export type ConditionInput = z.infer<typeof conditionInput>;
+export type MemberInput = z.infer<typeof memberInput>;
