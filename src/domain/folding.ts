@@ -1,0 +1,60 @@
+/**
+ * Which identities a target takes for one (design.md section 2, "identity hash"). Folding decides what is hashed, never
+ * what is sent: a member whose spelling changes within one folded identity is a changed payload, not a removal and an
+ * addition that could overtake each other.
+ *
+ * `case` is Unicode's full case folding (ß as ss, every sigma alike, dotless ı by itself). It folds no less than the
+ * targets that know less of Unicode: two spellings held apart needlessly would end in a wrong removal, two taken for
+ * one needlessly fail the seal as a conflict.
+ */
+
+import { canonicalString } from './canonical-json.ts';
+
+export type Folding = 'case' | 'nfc' | 'nfkc';
+
+/** Nothing to fold, whatever the folding. */
+const FOLDED_ASCII = /^[\x20-\x40\x5b-\x7e]*$/;
+const ASCII = /^[\x20-\x7e]*$/;
+/** A JSON string, and the colon after it where it is a member's name. */
+const STRINGS = /"(?:[^"\\]|\\.)*"(:?)/g;
+
+/** {@link foldIdentity} for one target: what turns each of its canonical identities into the text to hash. */
+export function identityHashInput(folding: readonly Folding[]): (canonicalIdentity: string) => string {
+  if (folding.length === 0) return (canonicalIdentity) => canonicalIdentity;
+  return (canonicalIdentity) => foldIdentity(canonicalIdentity, folding);
+}
+
+/**
+ * The text to hash for a canonical identity: its string values folded; its names, numbers and structure as they are.
+ * Equal for two identities exactly when the target takes them for one.
+ */
+export function foldIdentity(canonicalIdentity: string, folding: readonly Folding[]): string {
+  if (FOLDED_ASCII.test(canonicalIdentity)) return canonicalIdentity;
+  return canonicalIdentity.replace(STRINGS, (token: string, colon: string) => {
+    if (colon !== '' || FOLDED_ASCII.test(token)) return token;
+    return canonicalString(fold(String(JSON.parse(token)), folding));
+  });
+}
+
+function fold(text: string, folding: readonly Folding[]): string {
+  const foldsCase = folding.includes('case');
+  if (ASCII.test(text)) return foldsCase ? text.toLowerCase() : text;
+  if (folding.includes('nfkc')) {
+    if (!foldsCase) return text.normalize('NFKC');
+    // Unicode's compatibility caseless match: folding can undo the form, and the form can bring new letters.
+    return foldCase(foldCase(text.normalize('NFD')).normalize('NFKC')).normalize('NFKC');
+  }
+  if (folding.includes('nfc')) {
+    return foldsCase ? foldCase(text.normalize('NFD')).normalize('NFC') : text.normalize('NFC');
+  }
+  return foldsCase ? foldCase(text) : text;
+}
+
+/**
+ * Full case folding out of ECMAScript's locale-independent mappings: lower, so that ẞ becomes ß; upper, so that ß
+ * becomes SS and all sigmas one; lower again. Dotless ı is left out, for its upper case is a plain I.
+ */
+function foldCase(text: string): string {
+  if (text.includes('ı')) return text.split('ı').map(foldCase).join('ı');
+  return text.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+}

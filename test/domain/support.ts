@@ -1,0 +1,47 @@
+/** Columns and hashing for tests of the mapping: what a source would hand over, without a source. */
+
+import { createHash } from 'node:crypto';
+import { expect } from 'vitest';
+import { canonicalNumber, canonicalString, parseExactJson } from '../../src/domain/canonical-json.ts';
+import { type ErrorDetails, RetlError } from '../../src/domain/errors.ts';
+import type { Column } from '../../src/domain/source-row.ts';
+
+export function sha256Hex(text: string): string {
+  return createHash('sha256').update(text, 'utf8').digest('hex');
+}
+
+const asPrinted = (raw: string): string => raw;
+
+export function text(name: string): Column {
+  return { name, typeName: 'text', json: canonicalString, text: asPrinted };
+}
+
+/** int8 and numeric: exact digits, as strings in JSON. */
+export function digits(name: string): Column {
+  return { name, typeName: 'numeric', json: (raw) => `"${raw}"`, text: asPrinted };
+}
+
+export function float(name: string): Column {
+  const json = (raw: string): string => canonicalNumber(Number(raw));
+  return { name, typeName: 'float8', json, text: json };
+}
+
+export function bool(name: string): Column {
+  const json = (raw: string): string => (raw === 't' ? 'true' : 'false');
+  return { name, typeName: 'bool', json, text: json };
+}
+
+export function jsonb(name: string): Column {
+  return { name, typeName: 'jsonb', json: parseExactJson, text: asPrinted };
+}
+
+/** The error that `run` throws, which must be a RetlError. */
+export function failure(run: () => unknown): { code: string; details: ErrorDetails; message: string } {
+  try {
+    run();
+  } catch (error) {
+    if (!(error instanceof RetlError)) throw error;
+    return { code: error.code, details: error.details, message: error.message };
+  }
+  return expect.fail('nothing was thrown');
+}
