@@ -1,0 +1,66 @@
+/**
+ * Connects to Temporal as its environment configuration says (profile file, `TEMPORAL_*`, TLS, API key); what
+ * `temporal` in retl.yaml names goes before it.
+ */
+
+import { Client, Connection } from '@temporalio/client';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { RetlError } from '../domain/errors.ts';
+import type { TemporalSettings } from '../domain/settings.ts';
+
+const CONNECT_WITHIN_MS = 10_000;
+
+export interface TemporalClient {
+  readonly client: Client;
+  readonly address: string;
+  readonly namespace: string;
+  readonly taskQueue: string;
+  close(): Promise<void>;
+}
+
+/**
+ * @param settings without secret references left in it.
+ * @throws RetlError `temporal.connect`; never with the driver's own words.
+ */
+export async function connectClient(settings: TemporalSettings): Promise<TemporalClient> {
+  const { options, namespace } = connectOptions(settings);
+  const address = options.address ?? 'localhost:7233';
+  try {
+    const connection = await Connection.connect({ ...options, address, connectTimeout: CONNECT_WITHIN_MS });
+    return {
+      client: new Client({ connection, namespace }),
+      address,
+      namespace,
+      taskQueue: settings.taskQueue,
+      close: () => connection.close(),
+    };
+  } catch {
+    throw new RetlError('temporal.connect', { address, namespace });
+  }
+}
+
+function connectOptions(settings: TemporalSettings) {
+  try {
+    const config = loadClientConnectConfig(settings.profile === null ? {} : { profile: settings.profile });
+    const { address, apiKey, tls, metadata } = config.connectionOptions;
+    const options = {
+      ...defined('address', settings.address ?? address),
+      ...defined('apiKey', apiKey),
+      ...defined('tls', tls),
+      ...defined('metadata', metadata),
+    };
+    return { options, namespace: settings.namespace ?? config.namespace ?? 'default' };
+  } catch {
+    throw new RetlError('temporal.connect', {
+      rule: 'environment-configuration-unreadable',
+      profile: settings.profile ?? 'default',
+    });
+  }
+}
+
+/** Absent rather than undefined, as the SDK's options want it. */
+function defined<Name extends string, T>(name: Name, value: T | undefined): { [K in Name]?: T } {
+  const options: { [K in Name]?: T } = {};
+  if (value !== undefined) options[name] = value;
+  return options;
+}

@@ -1,0 +1,40 @@
+/** Starts a run of a mirror. At most one workflow of its id runs; the journal has the last word on exclusivity. */
+
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { MIRROR_WORKFLOW, type MirrorInput, mirrorWorkflowId } from '../domain/messages.ts';
+import type { TemporalClient } from './connect.ts';
+import { temporalFailure } from './failure.ts';
+
+/** One execution of the workflow `mirror`; `runId` is Temporal's, of its first execution. */
+export interface Execution {
+  readonly workflowId: string;
+  readonly runId: string;
+}
+
+export type StartResult =
+  | ({ readonly kind: 'started' } & Execution)
+  /** A run of this mirror is under way. */
+  | { readonly kind: 'busy'; readonly workflowId: string };
+
+/** @throws RetlError `temporal.connect` */
+export async function startMirror(
+  { client, taskQueue }: TemporalClient,
+  mirror: string,
+): Promise<StartResult> {
+  const workflowId = mirrorWorkflowId(mirror);
+  const input: MirrorInput = { mirror };
+  try {
+    const handle = await client.workflow.start(MIRROR_WORKFLOW, {
+      workflowId,
+      taskQueue,
+      args: [input],
+      workflowIdConflictPolicy: 'FAIL',
+      workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+      staticSummary: `Mirror ${mirror}`,
+    });
+    return { kind: 'started', workflowId, runId: handle.firstExecutionRunId };
+  } catch (error) {
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return { kind: 'busy', workflowId };
+    throw temporalFailure(error, 'start');
+  }
+}
