@@ -88,6 +88,13 @@ export interface Store {
   delete(key: string): void;
 }
 
+/** Field names that one member rule gives: what `preflight` can check before any request. */
+export interface MappedFields {
+  readonly identity: readonly string[];
+  /** Without those of the identity. */
+  readonly payload: readonly string[];
+}
+
 export interface WriterContext {
   /** Raised only after the drain limit; a request in flight is otherwise left to finish. */
   readonly signal: AbortSignal;
@@ -97,6 +104,8 @@ export interface WriterContext {
   readonly epoch: Epoch;
   /** Random id of the journal's log and the mirror's name: who owns what is written. */
   readonly owner: string;
+  /** Names of the mapped fields, one entry per member rule; absent where the mapping is a module. */
+  readonly fields?: readonly MappedFields[];
   /** Commits `value` at once, between the steps of a request that takes several. */
   progress(batch: BatchId, value: string): Promise<void>;
   /** Milliseconds since the epoch; the only clock an adapter may use. */

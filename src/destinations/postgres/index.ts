@@ -1,0 +1,44 @@
+/**
+ * Destination `postgres`: one table. A member is a row; its identity fields are the columns of a unique index, its
+ * other fields plain columns. Other rows and other columns of the table are never touched.
+ *
+ * One request is one transaction: rows go in by INSERT … ON CONFLICT DO UPDATE, out by DELETE, both by identity, so that the
+ * same request twice equals once. A lost answer to COMMIT is unknown and is resolved by sending the same again. Rows
+ * that the table refuses are found one by one and reported; what a trigger silently discards is rejected as
+ * `silent-noop`, for the number of rows written must equal the number sent. A removal of a row that is not there is
+ * accepted. JSON null and SQL NULL are one; a field that is absent leaves its column alone.
+ *
+ * Only one mirror may write to a table, and of that one only its newest attempt: fence.ts (design.md, rule 9).
+ */
+
+import type { DestinationAdapter } from '../port.ts';
+import { connectionSchema, type PostgresConnection } from './connection.ts';
+import { checkFields, optionsSchema, type PostgresOptions, targetTable } from './options.ts';
+import { FRAME } from './request.ts';
+import { MAX_IN_FLIGHT, PostgresWriter } from './writer.ts';
+
+export type { PostgresConnection, PostgresOptions };
+
+export const postgresDestination: DestinationAdapter<PostgresConnection, PostgresOptions> = {
+  type: 'postgres',
+  connectionSchema,
+  optionsSchema,
+  capabilities: (_connection, options) => ({
+    strategies: ['snapshot-diff'],
+    explicitRemoval: true,
+    batchDelivery: 'accepted',
+    recovery: 'idempotent',
+    visible: 'on_accept',
+    maxRows: 10_000,
+    maxBytes: 16_000_000,
+    maxInFlight: MAX_IN_FLIGHT,
+    identityFolding: options.identity_folding,
+  }),
+  targetKey({ host, port, database }, options) {
+    const { schema, name } = targetTable(options);
+    return JSON.stringify(['postgres', host, port, database, schema, name]);
+  },
+  frame: () => FRAME,
+  checkFields,
+  open: async (connection, options, context) => new PostgresWriter(connection, options, context),
+};

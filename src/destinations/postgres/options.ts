@@ -1,0 +1,112 @@
+/** What a mirror says about its target table. */
+
+import { z } from 'zod';
+import { nameFault, parseName, type QualifiedName } from './identifier.ts';
+
+const exactName = z.string().superRefine((name, context) => {
+  const fault = nameFault(name);
+  if (fault !== null) context.addIssue({ code: 'custom', message: fault });
+});
+
+const tableName = z.union([
+  z.string().refine((text) => parseName(text) !== null, {
+    message:
+      'write [schema.]table in lower case, or put a name that has capitals, dots or blanks between double quotes, ' +
+      'or write {schema: …, name: …}',
+  }),
+  z.strictObject({
+    schema: exactName.default('public').describe('exactly as it is, without quotes'),
+    name: exactName.describe('exactly as it is, without quotes'),
+  }),
+]);
+
+const folding = z.enum(['case', 'nfc', 'nfkc']);
+
+export const optionsSchema = z.strictObject({
+  table: tableName.describe('the target table; the schema is public where none is named'),
+  columns: z
+    .record(z.string(), exactName)
+    .default({})
+    .describe('column of a field, where it has another name than the field'),
+  identity: z
+    .array(z.string())
+    .min(1)
+    .optional()
+    .describe('the identity fields; needed only where the mapping is a module'),
+  identity_folding: z
+    .array(folding)
+    .default([])
+    .describe(
+      'how the identity columns compare (citext, case-insensitive collations); checked against the table',
+    ),
+  allow_cascade: z
+    .boolean()
+    .default(false)
+    .describe('lets a removal reach into other tables through ON DELETE CASCADE, SET NULL or SET DEFAULT'),
+  fence_table: tableName
+    .optional()
+    .describe('the fence table; retl_fence in the schema of the table by default'),
+});
+
+export type PostgresOptions = z.infer<typeof optionsSchema>;
+
+export function targetTable(options: PostgresOptions): QualifiedName {
+  return resolve(options.table, 'public');
+}
+
+export function fenceTable(options: PostgresOptions): QualifiedName {
+  const { schema } = targetTable(options);
+  return resolve(options.fence_table ?? { schema, name: 'retl_fence' }, schema);
+}
+
+function resolve(table: string | QualifiedName, defaultSchema: string): QualifiedName {
+  if (typeof table !== 'string') return table;
+  const [first = '', second] = parseName(table) ?? [];
+  return second === undefined ? { schema: defaultSchema, name: first } : { schema: first, name: second };
+}
+
+/** The column that a field is written to. */
+export function columnOf(options: PostgresOptions, field: string): string {
+  return Object.hasOwn(options.columns, field) ? (options.columns[field] ?? field) : field;
+}
+
+/** Problems, in words, of options against the names of the mapped fields. */
+export function checkFields(
+  options: PostgresOptions,
+  identity: readonly string[],
+  payload: readonly string[],
+): readonly string[] {
+  const fields = [...new Set([...identity, ...payload])];
+  const problems: string[] = [];
+  if (identity.length === 0) problems.push('a table needs at least one identity field');
+  for (const field of fields) {
+    // The server cuts longer field names too, and would then find no value under the shortened one.
+    const fault = nameFault(field) ?? nameFault(columnOf(options, field));
+    if (fault !== null) problems.push(`field ${JSON.stringify(field)}: ${fault}`);
+  }
+  for (const field of Object.keys(options.columns)) {
+    if (!fields.includes(field)) problems.push(`columns: no mapped field is named ${JSON.stringify(field)}`);
+  }
+  problems.push(...sharedColumns(options, fields));
+  if (options.identity !== undefined && !sameNames(options.identity, identity)) {
+    problems.push(`identity: the mapping's identity fields are ${identity.join(', ')}`);
+  }
+  return problems;
+}
+
+function sharedColumns(options: PostgresOptions, fields: readonly string[]): readonly string[] {
+  const taken = new Map<string, string>();
+  const problems: string[] = [];
+  for (const field of fields) {
+    const column = columnOf(options, field);
+    const other = taken.get(column);
+    if (other === undefined) taken.set(column, field);
+    else problems.push(`fields ${other} and ${field} are written to one column, ${column}`);
+  }
+  return problems;
+}
+
+/** Whether two lists hold the same names, in any order. */
+export function sameNames(a: readonly string[], b: readonly string[]): boolean {
+  return new Set(a).size === new Set(b).size && a.every((name) => b.includes(name));
+}
