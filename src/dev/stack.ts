@@ -130,6 +130,8 @@ async function prepareJournal(client: Client, secret: string): Promise<void> {
   await ensureRole(client, OWNER_ROLE, rolePassword(secret, OWNER_ROLE));
   await ensureRole(client, WORKER_ROLE, rolePassword(secret, WORKER_ROLE));
   await client.query(`GRANT ${RUNTIME_ROLE} TO ${WORKER_ROLE}`);
+  // So that a migration may grant it to further workers; the owner itself gets no rights from it.
+  await client.query(`GRANT ${RUNTIME_ROLE} TO ${OWNER_ROLE} WITH ADMIN TRUE, INHERIT FALSE, SET FALSE`);
   await ensureDatabase(client, JOURNAL_DATABASE, OWNER_ROLE);
 }
 
