@@ -35,20 +35,14 @@ const DEFAULTS = {
 
 /** A number, or the digits of one: what comes out of an environment variable is text. */
 function whole(min: number, max: number) {
-  const number = z.number().int().min(min).max(max);
-  return z.union(
-    [
-      number,
-      z
-        .string()
-        .regex(/^\d{1,10}$/)
-        .transform(Number)
-        .pipe(number),
-    ],
-    {
-      error: `must be a whole number from ${min} to ${max}`,
-    },
-  );
+  const error = `must be a whole number from ${min} to ${max}`;
+  const number = z.number({ error }).int({ error }).min(min, { error }).max(max, { error });
+  const digits = z
+    .string({ error })
+    .regex(/^\d{1,10}$/, { error })
+    .transform(Number)
+    .pipe(number);
+  return z.union([number, digits], { error });
 }
 
 const text = z.string().min(1);

@@ -17,10 +17,14 @@ export type ParsedUrl =
 
 const NOT_A_URL =
   'is not a URL of the form postgres://user:password@host:5432/database (percent-encode special characters)';
+/** `postgres://user@/database?host=/run/postgresql` is a URL to PostgreSQL, but not to the standard. */
+const AUTHORITY_WITHOUT_HOST = /^(postgres(?:ql)?:\/\/[^/?#@]*@)(?=[/?#]|$)/;
+const NO_HOST = 'no-host.invalid';
 const KNOWN_PARAMETERS = new Set(['host', 'sslmode', 'channel_binding']);
 
 export function parsePostgresUrl(text: string): ParsedUrl {
-  const url = URL.canParse(text) ? new URL(text) : null;
+  const complete = text.replace(AUTHORITY_WITHOUT_HOST, `$1${NO_HOST}`);
+  const url = URL.canParse(complete) ? new URL(complete) : null;
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol)) return problem(NOT_A_URL);
   if (url.hostname.includes(',')) return problem('names several hosts; name one');
   if (url.hash !== '') return problem(NOT_A_URL);
@@ -35,9 +39,9 @@ export function parsePostgresUrl(text: string): ParsedUrl {
 
 function decoded(url: URL, tlsMode: TlsMode | undefined): UrlParts | null {
   try {
-    const host = url.searchParams.get('host') ?? decodeURIComponent(url.hostname).replace(/^\[(.*)\]$/, '$1');
+    const named = url.hostname === NO_HOST ? '' : decodeURIComponent(url.hostname);
     return {
-      host: given(host),
+      host: given(url.searchParams.get('host') ?? named.replace(/^\[(.*)\]$/, '$1')),
       port: url.port === '' ? undefined : Number(url.port),
       database: given(decodeURIComponent(url.pathname.slice(1))),
       user: given(decodeURIComponent(url.username)),
