@@ -1,0 +1,168 @@
+/** What the checks of the conformance kit share: requests built as the core builds them, and writers with a context. */
+
+import { canonicalJson } from '../domain/canonical-json.ts';
+import { epoch, type Sha256, sha256FromHex } from '../domain/ids.ts';
+import type { JsonObject, Member } from '../domain/member.ts';
+import { buildBody } from '../domain/request.ts';
+import type { ConformanceFault, ConformanceHarness, Target } from './conformance-harness.ts';
+import type {
+  Action,
+  BatchOutcome,
+  BatchRequest,
+  Capabilities,
+  FinishRequest,
+  OperationOutcome,
+  RequestFrame,
+  Writer,
+  WriterContext,
+} from './port.ts';
+
+/** @throws Error `expected …` unless `held`. */
+export function demand(held: boolean, expectation: string): void {
+  if (!held) throw new Error(`expected ${expectation}`);
+}
+
+/** Builds one request as the core does. `serial` keeps the ids of different requests apart, from 0 to 2^32−1. */
+export function conformanceRequest(
+  frame: RequestFrame,
+  action: Action,
+  members: readonly Member[],
+  serial: number,
+): BatchRequest {
+  const operations = members.map((member, index) => ({
+    id: inventedHash(serial, index + 1),
+    identity: canonicalJson(member.identity),
+    payload: canonicalJson(action === 'upsert' ? member.upsert : member.remove),
+  }));
+  const batchId = inventedHash(serial, 0);
+  return { batchId, action, idempotencyKey: batchId, operations, body: buildBody(frame, operations) };
+}
+
+/** Looks like a content hash and differs by its two numbers. */
+function inventedHash(serial: number, index: number): Sha256 {
+  const hex = (n: number) => n.toString(16).padStart(8, '0');
+  return sha256FromHex(`${hex(serial)}${hex(index)}`.padEnd(64, '0'));
+}
+
+let serials = Date.now() % 1_000_000;
+
+/** One harness, with the ways in which checks use it. */
+export class ConformanceSession<C = unknown, O = unknown> {
+  readonly harness: ConformanceHarness<C, O>;
+  readonly capabilities: Capabilities;
+
+  constructor(harness: ConformanceHarness<C, O>) {
+    this.harness = harness;
+    this.capabilities = harness.adapter.capabilities(harness.connection, harness.options);
+  }
+
+  can(fault: ConformanceFault): boolean {
+    return this.harness.faults[fault] !== undefined;
+  }
+
+  async arm(fault: ConformanceFault): Promise<void> {
+    await this.harness.faults[fault]?.();
+  }
+
+  /** How many members a check puts into one request. */
+  get rows(): number {
+    return Math.min(5, this.capabilities.maxRows);
+  }
+
+  members(count = this.rows, variant = 1): readonly Member[] {
+    return Array.from({ length: count }, (_, index) => this.harness.member(index + 1, variant));
+  }
+
+  request(action: Action, members: readonly Member[]): BatchRequest {
+    const { adapter, options } = this.harness;
+    serials += 1;
+    return conformanceRequest(adapter.frame(action, options), action, members, serials);
+  }
+
+  /** Opens a writer on a new and empty target, runs `body`, and closes it, whatever happens. */
+  async withWriter(
+    body: (writer: Writer, control: AbortController) => Promise<void>,
+    target: Target<C, O> = this.harness,
+  ): Promise<void> {
+    const { harness } = this;
+    await harness.reset();
+    const control = new AbortController();
+    const context = conformanceContext(control.signal);
+    const writer = await harness.adapter.open(target.connection, target.options, context);
+    try {
+      await body(writer, control);
+    } finally {
+      await writer.close();
+    }
+  }
+
+  /** Upserts all members, in as many requests as it takes, and demands that all are accepted. */
+  async fill(writer: Writer, members: readonly Member[]): Promise<void> {
+    for (let from = 0; from < members.length; from += this.rows) {
+      const request = this.request('upsert', members.slice(from, from + this.rows));
+      this.demandAccepted(await writer.upsert(request), request);
+    }
+  }
+
+  demandAccepted(outcome: BatchOutcome, request: BatchRequest): void {
+    const outcomes = rowsOf(outcome, request);
+    demand(outcomes !== null, `all to be accepted, and not ${outcome.kind}`);
+    demand(outcomes?.every(({ kind }) => kind === 'accepted') === true, 'each operation to be accepted');
+    this.demandClean(outcome);
+  }
+
+  /** Outcomes must be JSON that PostgreSQL can keep, and free of secrets. */
+  demandClean(outcome: unknown): void {
+    const text = JSON.stringify(outcome);
+    demand(
+      !/\\u0000|\\ud[89a-f]/.test(text.replaceAll('\\\\', '')),
+      'receipts without NUL and lone surrogates',
+    );
+    for (const secret of this.harness.secrets) demand(!text.includes(secret), 'an outcome without secrets');
+  }
+
+  async demandHeld(members: readonly Member[]): Promise<void> {
+    const sorted = (list: readonly JsonObject[]) =>
+      list
+        .map((item) => canonicalJson(item))
+        .sort()
+        .join('\n');
+    const held = sorted(await this.harness.held());
+    demand(
+      held === sorted(members.map(({ upsert }) => upsert)),
+      `exactly ${members.length} given members to be held`,
+    );
+  }
+}
+
+/** One outcome per operation; `null` where the request as a whole has none. */
+export function rowsOf(outcome: BatchOutcome, request: BatchRequest): readonly OperationOutcome[] | null {
+  if (outcome.kind === 'accepted') return request.operations.map(() => ({ kind: 'accepted' as const }));
+  if (outcome.kind !== 'settled') return null;
+  return outcome.outcomes.length === request.operations.length ? outcome.outcomes : null;
+}
+
+export function conformanceFinish(generation: string, members: number): FinishRequest {
+  serials += 1;
+  const batchId = inventedHash(serials, 0);
+  return { batchId, idempotencyKey: batchId, generation, members, digest: inventedHash(serials, 1) };
+}
+
+/** A context with a working store in memory, a silent logger and the real clock. */
+export function conformanceContext(signal: AbortSignal): WriterContext {
+  const stored = new Map<string, string>();
+  serials += 1;
+  return {
+    signal,
+    logger: { info: () => undefined, warn: () => undefined },
+    store: {
+      get: (key) => stored.get(key),
+      set: (key, value) => void stored.set(key, value),
+      delete: (key) => void stored.delete(key),
+    },
+    epoch: epoch(serials),
+    owner: 'conformance/kit',
+    progress: () => Promise.resolve(),
+    now: () => Date.now(),
+  };
+}

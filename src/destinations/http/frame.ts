@@ -1,0 +1,28 @@
+/** How operations become a request body, for each shape a user can choose. Pure. */
+
+import type { Action, RequestFrame } from '../port.ts';
+import { bodyShape, type HttpOptions } from './schema.ts';
+
+const ONE_ITEM = { open: '', itemOpen: '', itemClose: '', separator: '', close: '' };
+
+export function httpFrame(action: Action, options: HttpOptions): RequestFrame {
+  return { ...brackets(action, options), operationId: options.operation_id ?? null };
+}
+
+function brackets(action: Action, options: HttpOptions): Omit<RequestFrame, 'operationId'> {
+  const shape = bodyShape(options, action);
+  if (typeof shape === 'object') {
+    const fields = Object.entries(shape.fields).map(
+      ([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)},`,
+    );
+    return {
+      ...ONE_ITEM,
+      open: `{${fields.join('')}${JSON.stringify(shape.wrap)}:[`,
+      separator: ',',
+      close: ']}',
+    };
+  }
+  if (shape === 'array') return { ...ONE_ITEM, open: '[', separator: ',', close: ']' };
+  if (shape === 'ndjson') return { ...ONE_ITEM, itemClose: '\n' };
+  return ONE_ITEM;
+}

@@ -1,0 +1,103 @@
+/** The declarative HTTP destination: any API that takes upserts and removals by identity, described in configuration. */
+
+import type {
+  Action,
+  Capabilities,
+  DestinationAdapter,
+  RequestFrame,
+  Writer,
+  WriterContext,
+} from '../port.ts';
+import { ApiClient } from './client.ts';
+import { httpFrame } from './frame.ts';
+import {
+  bodyShape,
+  type HttpConnection,
+  type HttpOptions,
+  httpConnectionSchema,
+  httpOptionsSchema,
+} from './schema.ts';
+import { normalOrigin, normalPath, placeholders } from './url.ts';
+import { HttpWriter } from './writer.ts';
+
+/** What is taken for any API's bounds; a mirror's `batch` settings say what this one takes. */
+const MAX_ROWS = 100_000;
+const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_IN_FLIGHT = 64;
+
+export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = {
+  type: 'http',
+  connectionSchema: httpConnectionSchema,
+  optionsSchema: httpOptionsSchema,
+
+  capabilities(_connection: HttpConnection, options: HttpOptions): Capabilities {
+    return {
+      strategies: ['snapshot-diff'],
+      explicitRemoval: true,
+      batchDelivery: 'accepted',
+      recovery: options.idempotent ? 'idempotent' : 'manual',
+      visible: 'on_accept',
+      maxRows: isSingleRow(options) ? 1 : MAX_ROWS,
+      maxBytes: MAX_BYTES,
+      maxInFlight: MAX_IN_FLIGHT,
+      identityFolding: options.identity_folding,
+    };
+  },
+
+  targetKey(connection: HttpConnection, options: HttpOptions): string {
+    const { base_url } = connection;
+    // Canonical JSON: an array of strings has one spelling only.
+    return JSON.stringify([
+      'http',
+      normalOrigin(base_url),
+      normalPath(base_url, options.upsert.path),
+      normalPath(base_url, options.remove.path),
+    ]);
+  },
+
+  frame(action: Action, options: HttpOptions): RequestFrame {
+    return httpFrame(action, options);
+  },
+
+  checkFields(
+    options: HttpOptions,
+    identity: readonly string[],
+    payload: readonly string[],
+  ): readonly string[] {
+    return [...fieldProblems(options, identity, payload)];
+  },
+
+  open(connection: HttpConnection, options: HttpOptions, context: WriterContext): Promise<Writer> {
+    return Promise.resolve(new HttpWriter(new ApiClient(connection, context), options, context));
+  },
+};
+
+/** The port has one bound for both actions: where either goes one by one, both do. */
+function isSingleRow(options: HttpOptions): boolean {
+  return (['upsert', 'remove'] as const).some((action) => {
+    const shape = bodyShape(options, action);
+    return shape === 'single' || shape === 'none';
+  });
+}
+
+function* fieldProblems(
+  options: HttpOptions,
+  identity: readonly string[],
+  payload: readonly string[],
+): Generator<string> {
+  for (const action of ['upsert', 'remove'] as const)
+    for (const name of placeholders(options[action].path))
+      if (!identity.includes(name))
+        yield `${action}.path: "${name}" is not an identity field; these are: ${identity.join(', ')}`;
+  const name = options.operation_id;
+  if (name !== undefined && (identity.includes(name) || payload.includes(name)))
+    yield `operation_id: "${name}" is also a field of the mapping`;
+  const { outcomes } = options;
+  if (outcomes === undefined || !('per_row' in outcomes)) return;
+  const { match } = outcomes.per_row;
+  if (match === 'operation_id') return;
+  if (!identity.includes(match))
+    yield `outcomes.per_row.match: "${match}" is not an identity field; it may be ${identity.join(', ')} or operation_id`;
+  else if (identity.length > 1)
+    yield 'outcomes.per_row.match: one of several identity fields does not tell members apart; use operation_id';
+}

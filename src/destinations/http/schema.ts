@@ -1,0 +1,326 @@
+/**
+ * What a user writes for an HTTP API: the connection in `retl.yaml`, and the mirror's `destination:` block. Messages say
+ * what would be valid and never repeat a value.
+ */
+
+import { validateHeaderName, validateHeaderValue } from 'node:http';
+import { createSecureContext } from 'node:tls';
+import { z } from 'zod';
+import { isJsonPointer } from './json-pointer.ts';
+import { isLoopback, isPath, placeholders } from './url.ts';
+
+/** Set by the adapter or by HTTP itself; a configured one would change how the request is framed or judged. */
+const RESERVED_HEADERS = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+
+function holds(check: () => void): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const headerName = z
+  .string()
+  .refine((name) => holds(() => validateHeaderName(name)), 'not a valid header name')
+  .refine((name) => !RESERVED_HEADERS.has(name.toLowerCase()), 'this header is set by the adapter itself');
+const headerValue = z
+  .string()
+  .refine((value) => holds(() => validateHeaderValue('x', value)), 'not a valid header value');
+const headers = z.record(headerName, headerValue);
+
+const text = z.string().min(1, 'must not be empty');
+const secret = text.meta({ secret: true });
+const headerSecret = text
+  .refine(
+    (value) => holds(() => validateHeaderValue('x', value)) && value.trim() === value,
+    'must have no line breaks and no blanks at its ends',
+  )
+  .meta({ secret: true });
+
+const endpoint = z.string().refine((text) => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url === null || !['https:', 'http:'].includes(url.protocol)) return false;
+  return url.username === '' && url.password === '' && url.hash === '';
+}, 'must be an http or https URL without user, password or fragment');
+
+const auth = z.union(
+  [
+    z.literal('none'),
+    z.strictObject({ header: headerName, value: headerSecret }),
+    z.strictObject({ bearer: headerSecret }),
+    z.strictObject({
+      basic: z.strictObject({
+        user: z.string().regex(/^[^:]*$/, 'must not contain a colon'),
+        password: z.string().meta({ secret: true }),
+      }),
+    }),
+    z.strictObject({
+      oauth2: z.strictObject({
+        token_url: endpoint,
+        client_id: text,
+        client_secret: secret,
+        scope: z.string().optional(),
+        audience: z.string().optional(),
+        /** Where the client's id and secret stand: an `Authorization: Basic` header, or the form itself. */
+        client_auth: z.enum(['basic', 'body']).default('basic'),
+      }),
+    }),
+  ],
+  {
+    error:
+      'must be `none`, or have one of `bearer`, `header` with `value`, `basic: {user, password}`, `oauth2: {token_url, client_id, client_secret}`',
+  },
+);
+
+const ms = (most: number) => z.int().min(1).max(most);
+
+export const httpConnectionSchema = z
+  .strictObject({
+    base_url: endpoint.refine(
+      (text) => !URL.canParse(text) || new URL(text).search === '',
+      'must have no query: put it into the paths',
+    ),
+    /** Lets requests, with their secrets and personal data, cross a network unencrypted. */
+    allow_plain_http: z.boolean().default(false),
+    auth: auth.default('none'),
+    headers: headers.default({}),
+    /** One whole request, from connecting to the last byte of the reply. */
+    timeout_ms: ms(3_600_000).default(60_000),
+    connect_timeout_ms: ms(600_000).default(10_000),
+    /**
+     * How long an idle connection may be used again; 0 opens one for each request. A server that closes it just as it
+     * is used again makes that request's outcome unknown, so it stays well under servers' own limits.
+     */
+    keep_alive_ms: z.int().min(0).max(60_000).default(1_000),
+    tls: z
+      .strictObject({
+        /** Certificates in PEM that are trusted instead of the well-known ones. */
+        ca: z
+          .string()
+          .refine(
+            (pem) =>
+              pem.includes('-----BEGIN CERTIFICATE-----') && holds(() => createSecureContext({ ca: pem })),
+            'must be one or more certificates in PEM',
+          )
+          .optional(),
+      })
+      .default({}),
+  })
+  .superRefine((connection, context) => {
+    const urls: [PropertyKey[], string][] = [[['base_url'], connection.base_url]];
+    if (typeof connection.auth === 'object' && 'oauth2' in connection.auth)
+      urls.push([['auth', 'oauth2', 'token_url'], connection.auth.oauth2.token_url]);
+    for (const [path, text] of urls) {
+      if (!URL.canParse(text)) continue;
+      const url = new URL(text);
+      if (url.protocol === 'https:' || isLoopback(url.hostname) || connection.allow_plain_http) continue;
+      context.addIssue({
+        code: 'custom',
+        path,
+        message: 'plain http is for loopback only: use https, or set `allow_plain_http: true`',
+      });
+    }
+  });
+
+export type HttpConnection = z.output<typeof httpConnectionSchema>;
+
+const path = z
+  .string()
+  .refine(
+    isPath,
+    'must begin with one `/`, be percent-encoded ASCII, and have placeholders like `{email_sha256}`',
+  );
+const pointer = z.string().refine(isJsonPointer, 'must be a JSON Pointer such as `/results`, or empty');
+const scalar = z.union([z.string(), z.number(), z.boolean()]);
+const status = z.int().min(200).max(599);
+
+/**
+ * How operations stand in a body. `array`: `[…]`; `ndjson`: one a line; `single`: the one operation itself; `none`: no
+ * body; `wrap`: `{<fields>, "<wrap>": […]}`.
+ */
+const body = z.union(
+  [
+    z.enum(['array', 'ndjson', 'single', 'none']),
+    z
+      .strictObject({ wrap: z.string().min(1), fields: z.record(z.string(), z.json()).default({}) })
+      .refine(
+        (shape) => !Object.hasOwn(shape.fields, shape.wrap),
+        'a constant field has the name of the list',
+      ),
+  ],
+  { error: 'must be `array`, `ndjson`, `single`, `none`, or `{wrap: <name>, fields: {…}}`' },
+);
+export type BodyShape = z.output<typeof body>;
+
+const request = <Method extends string>(methods: readonly [Method, ...Method[]]) =>
+  z.strictObject({
+    method: z.enum(methods),
+    path,
+    headers: headers.default({}),
+    body: body.optional(),
+    /** Statuses that accept; in place of those of `outcomes`. */
+    accepts: z.array(status).min(1).optional(),
+  });
+
+const perRow = z.strictObject({
+  /** Where the reply lists its rows. */
+  list: pointer,
+  /** The field of a listed row that says which operation it speaks of. */
+  id: z.string().min(1),
+  /** What that field repeats: the one identity field, or `operation_id`. */
+  match: z.string().min(1),
+  ok: z.strictObject({
+    field: z.string().min(1),
+    values: z.array(scalar).min(1),
+    /** Where given, a value in neither list leaves the whole request unknown; else it rejects the row. */
+    rejected: z.array(scalar).min(1).optional(),
+  }),
+  /** The field with the provider's reason for a rejected row. */
+  reason: z.string().min(1).optional(),
+  statuses: z.array(status).min(1).default([200, 201, 207]),
+});
+export type PerRow = z.output<typeof perRow>;
+
+const perRequest = z.strictObject({
+  statuses: z.array(status).min(1).default([200, 201, 204]),
+  /** What the reply must say, by JSON Pointer; `rows` stands for the number of operations sent. */
+  expect: z.record(pointer, scalar).default({}),
+});
+export type PerRequest = z.output<typeof perRequest>;
+
+/**
+ * What an accepting status means. Not given: the whole request is accepted where each part of the reply is understood
+ * and agrees (agreement.ts). `per_request`: the user vouches that such a status accepts every operation.
+ */
+const outcomes = z.union(
+  [
+    z.literal('per_request').transform(() => ({ per_request: perRequest.parse({}) })),
+    z.strictObject({ per_request: perRequest }),
+    z.strictObject({ per_row: perRow }),
+  ],
+  { error: 'must be `per_request`, `{per_request: {…}}` or `{per_row: {list, id, match, ok}}`' },
+);
+
+/** Proven not applied, and worth another try. */
+const NOTHING_APPLIED = [413, 429];
+/** Proven not applied, and the same request can never succeed. */
+const REFUSED = [400, 404, 405, 406, 410, 411, 414, 415, 422, 431];
+
+const ACCEPTABLE_FOR_REMOVAL = new Set([404, 410]);
+
+export const httpOptionsSchema = z
+  .strictObject({
+    upsert: request(['POST', 'PUT', 'PATCH']),
+    remove: request(['DELETE', 'POST', 'PUT', 'PATCH']),
+    /** A request that ends each run; not given, finishing needs no call. Its body: generation, members, digest. */
+    finish: z
+      .strictObject({
+        method: z.enum(['POST', 'PUT', 'PATCH']),
+        path,
+        headers: headers.default({}),
+        body: z.union([z.enum(['summary', 'none']), z.strictObject({ json: z.json() })]).default('summary'),
+        accepts: z.array(status).min(1).optional(),
+        /** The same finish twice equals once: a lost answer is sent again. */
+        idempotent: z.boolean().default(false),
+      })
+      .optional(),
+    /** The body of both requests, where they do not say their own. */
+    body: body.optional(),
+    /** Adds the operation id under this name to each operation sent. */
+    operation_id: z.string().min(1).optional(),
+    idempotency: z.strictObject({ header: headerName }).optional(),
+    /** The user's word that the same request twice equals once. */
+    idempotent: z.boolean().default(false),
+    outcomes: outcomes.optional(),
+    nothing_applied: z.array(status).default(NOTHING_APPLIED),
+    refused: z.array(status).default(REFUSED),
+    /** Where a 202 names its job; a reply that names one is staged, never accepted. */
+    job_id: pointer.default('/job_id'),
+    /** A read that shows whether the target is empty. */
+    verify_empty: z
+      .strictObject({
+        method: z.literal('GET').default('GET'),
+        path,
+        headers: headers.default({}),
+        count: pointer.optional(),
+        list: pointer.optional(),
+      })
+      .refine(
+        (read) => (read.count === undefined) !== (read.list === undefined),
+        'give one of `count` and `list`',
+      )
+      .refine((read) => placeholders(read.path).length === 0, 'its path must have no placeholders')
+      .optional(),
+    identity_folding: z.array(z.enum(['case', 'nfc', 'nfkc'])).default([]),
+    /** The place of jobs that are polled for their outcome. */
+    asynchronous: z
+      .never({ error: 'asynchronous jobs are not supported yet: this API must answer when the work is done' })
+      .optional(),
+  })
+  .superRefine((options, context) => {
+    for (const [path, message] of optionProblems(options))
+      context.addIssue({ code: 'custom', path: [...path], message });
+  });
+
+export type HttpOptions = z.output<typeof httpOptionsSchema>;
+type OptionsShape = Omit<HttpOptions, 'asynchronous'>;
+
+function* optionProblems(options: OptionsShape): Generator<[readonly PropertyKey[], string]> {
+  for (const action of ['upsert', 'remove'] as const) {
+    const shape = bodyShape(options, action);
+    const templated = placeholders(options[action].path).length > 0;
+    if (templated && shape !== 'single' && shape !== 'none')
+      yield [[action, 'body'], 'a path with placeholders names one member: its body is `single` or `none`'];
+    if (!templated && shape === 'none')
+      yield [[action, 'body'], 'without a body and without placeholders, the request would name no member'];
+    if (shape === 'none' && options[action].method !== 'DELETE')
+      yield [[action, 'body'], 'only DELETE may go without a body'];
+    for (const code of options[action].accepts ?? [])
+      if (code >= 300 && !(action === 'remove' && ACCEPTABLE_FOR_REMOVAL.has(code)))
+        yield [[action, 'accepts'], 'may hold 2xx statuses, and for `remove` also 404 and 410'];
+  }
+  if (options.finish !== undefined && placeholders(options.finish.path).length > 0)
+    yield [['finish', 'path'], 'must have no placeholders: finishing concerns no single member'];
+  yield* listProblems(options);
+  const { outcomes } = options;
+  if (
+    outcomes !== undefined &&
+    'per_request' in outcomes &&
+    outcomes.per_request.statuses.some((s) => s >= 300)
+  )
+    yield [['outcomes', 'per_request', 'statuses'], 'may hold 2xx statuses only'];
+  if (outcomes !== undefined && 'per_request' in outcomes && outcomes.per_request.statuses.includes(207))
+    yield [['outcomes', 'per_request', 'statuses'], '207 speaks of single rows: use `per_row`'];
+  if (outcomes !== undefined && 'per_row' in outcomes && outcomes.per_row.match === 'operation_id')
+    if (options.operation_id === undefined)
+      yield [['operation_id'], 'must name the field that carries the operation id, as `match` asks for it'];
+}
+
+function* listProblems(options: OptionsShape): Generator<[readonly PropertyKey[], string]> {
+  for (const list of ['nothing_applied', 'refused'] as const)
+    if (options[list].some((code) => code < 400)) yield [[list], 'may hold statuses from 400 to 599 only'];
+  if (options.nothing_applied.some((code) => options.refused.includes(code)))
+    yield [['refused'], 'a status cannot stand in `nothing_applied` too'];
+}
+
+/** The body of an action: its own, else the common one, else what its path implies. */
+export function bodyShape(options: OptionsShape, action: 'upsert' | 'remove'): BodyShape {
+  const own = options[action].body ?? options.body;
+  if (own !== undefined) return own;
+  return placeholders(options[action].path).length > 0 ? 'single' : 'array';
+}

@@ -1,0 +1,211 @@
+/** The writer of an HTTP API: each call is one request, or one question about an earlier one. */
+
+import type {
+  Action,
+  BatchOutcome,
+  BatchRequest,
+  EmptyCheck,
+  FinishRequest,
+  PreflightProblem,
+  Receipt,
+  StepOutcome,
+  Writer,
+  WriterContext,
+} from '../port.ts';
+import { judge } from './answer.ts';
+import type { ApiClient, ApiRequest, ApiResult } from './client.ts';
+import { at } from './json-pointer.ts';
+import { preflightProblem } from './preflight.ts';
+import { readContent } from './reply.ts';
+import { bodyShape, type HttpOptions } from './schema.ts';
+import { fillPath, placeholders } from './url.ts';
+
+const NO_CALL: StepOutcome = { kind: 'accepted', receipt: {} };
+/** UTF-16 units kept of a token endpoint's words. */
+const REASON_LIMIT = 500;
+
+export class HttpWriter implements Writer {
+  readonly #client: ApiClient;
+  readonly #options: HttpOptions;
+  readonly #context: WriterContext;
+
+  constructor(client: ApiClient, options: HttpOptions, context: WriterContext) {
+    this.#client = client;
+    this.#options = options;
+    this.#context = context;
+  }
+
+  async preflight(): Promise<readonly PreflightProblem[]> {
+    const request = this.#emptyRead();
+    if (request === null) {
+      const code = await this.#client.probe();
+      return code === null ? [] : [preflightProblem(code)];
+    }
+    const result = await this.#client.send(request);
+    if (result.kind === 'reply' && result.status >= 200 && result.status < 300) return [];
+    return [preflightProblem(codeOf(result))];
+  }
+
+  async checkEmpty(): Promise<EmptyCheck> {
+    const request = this.#emptyRead();
+    const read = this.#options.verify_empty;
+    if (request === null || read === undefined) return { kind: 'cannot-look' };
+    const result = await this.#client.send(request);
+    if (result.kind !== 'reply' || result.status !== 200) return { kind: 'failed', code: codeOf(result) };
+    const content = readContent(result);
+    if (content.kind === 'unreadable') return { kind: 'failed', code: content.code };
+    const found = content.kind === 'json' ? at(content.value, read.count ?? read.list ?? '') : undefined;
+    const size = read.count === undefined ? (Array.isArray(found) ? found.length : undefined) : found;
+    if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0)
+      return { kind: 'failed', code: 'reply-not-understood' };
+    return { kind: size === 0 ? 'empty' : 'not-empty' };
+  }
+
+  /** Such an API has no session: there is nothing to open, rejoin or clean up. */
+  init(): Promise<StepOutcome> {
+    return Promise.resolve(NO_CALL);
+  }
+
+  attach(): Promise<StepOutcome> {
+    return Promise.resolve(NO_CALL);
+  }
+
+  abort(): Promise<StepOutcome> {
+    return Promise.resolve(NO_CALL);
+  }
+
+  upsert(request: BatchRequest): Promise<BatchOutcome> {
+    return this.#deliver('upsert', request);
+  }
+
+  remove(request: BatchRequest): Promise<BatchOutcome> {
+    return this.#deliver('remove', request);
+  }
+
+  /** There is no read for jobs: they stay staged, with their ids, until someone resolves them. */
+  poll(_request: BatchRequest, jobIds: readonly string[], receipt: Receipt): Promise<BatchOutcome> {
+    return Promise.resolve({ kind: 'staged', jobIds, receipt });
+  }
+
+  /** Sends the same bytes with the same key again, where the user has declared that twice equals once. */
+  async reconcileBatch(request: BatchRequest, receipt: Receipt | null): Promise<BatchOutcome> {
+    const jobIds = receipt === null ? [] : jobIdsOf(receipt);
+    if (receipt !== null && jobIds.length > 0) return { kind: 'staged', jobIds, receipt };
+    if (!this.#options.idempotent) return { kind: 'unknown', code: 'not-verifiable' };
+    const outcome = await this.#deliver(request.action, request);
+    return replayFailure(outcome) ?? outcome;
+  }
+
+  async finish(request: FinishRequest): Promise<StepOutcome> {
+    const { finish } = this.#options;
+    if (finish === undefined) return NO_CALL;
+    const body = finishBody(finish.body, request);
+    const result = await this.#client.send({
+      method: finish.method,
+      path: finish.path,
+      headers: { ...finish.headers, ...this.#keyHeader(request.idempotencyKey) },
+      contentType: body === null ? null : 'application/json',
+      body,
+    });
+    return asStep(this.#judge(result, null, finish.accepts));
+  }
+
+  async reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepOutcome> {
+    const { finish } = this.#options;
+    if (finish === undefined) return NO_CALL;
+    const jobIds = receipt === null ? [] : jobIdsOf(receipt);
+    if (receipt !== null && jobIds.length > 0) return { kind: 'pending', jobIds, receipt };
+    if (!finish.idempotent) return { kind: 'unknown', code: 'not-verifiable' };
+    const outcome = await this.finish(request);
+    return replayFailure(outcome) ?? outcome;
+  }
+
+  close(): Promise<void> {
+    this.#client.close();
+    return Promise.resolve();
+  }
+
+  async #deliver(action: Action, request: BatchRequest): Promise<BatchOutcome> {
+    const { method, path, headers, accepts } = this.#options[action];
+    const shape = bodyShape(this.#options, action);
+    const single = shape === 'single' || shape === 'none';
+    if (single && request.operations.length !== 1) throw new Error('this form takes one operation a request');
+    const filled = filledPath(path, request);
+    if (filled === null) return { kind: 'refused', code: 'identity-not-addressable', reason: '' };
+    const result = await this.#client.send({
+      method,
+      path: filled,
+      headers: { ...headers, ...this.#keyHeader(request.idempotencyKey) },
+      contentType: shape === 'none' ? null : shape === 'ndjson' ? 'application/x-ndjson' : 'application/json',
+      body: shape === 'none' ? null : Buffer.from(request.body, 'utf8'),
+    });
+    return this.#judge(result, request, accepts);
+  }
+
+  #judge(
+    result: ApiResult,
+    request: BatchRequest | null,
+    accepts: readonly number[] | undefined,
+  ): BatchOutcome {
+    const { redactor } = this.#client;
+    if (result.kind === 'not-applied') return { ...result, tooLarge: false };
+    if (result.kind === 'misconfigured')
+      return { kind: 'misconfigured', code: result.code, reason: redactor.clean(result.words, REASON_LIMIT) };
+    const operations = request === null ? null : request.operations;
+    return judge(result, { operations, accepts, options: this.#options, redactor, now: this.#context.now() });
+  }
+
+  #keyHeader(key: string): { readonly [name: string]: string } {
+    const { idempotency } = this.#options;
+    return idempotency === undefined ? {} : { [idempotency.header]: key };
+  }
+
+  #emptyRead(): ApiRequest | null {
+    const read = this.#options.verify_empty;
+    if (read === undefined) return null;
+    return { method: 'GET', path: read.path, headers: read.headers, contentType: null, body: null };
+  }
+}
+
+/** The one operation's identity fills the placeholders of a single-row form. */
+function filledPath(path: string, request: BatchRequest): string | null {
+  if (placeholders(path).length === 0) return path;
+  const identity: unknown = JSON.parse(request.operations[0]?.identity ?? 'null');
+  return typeof identity === 'object' && identity !== null ? fillPath(path, { ...identity }) : null;
+}
+
+function finishBody(body: NonNullable<HttpOptions['finish']>['body'], request: FinishRequest): Buffer | null {
+  if (body === 'none') return null;
+  const { generation, members, digest } = request;
+  return Buffer.from(
+    JSON.stringify(body === 'summary' ? { generation, members, digest } : body.json),
+    'utf8',
+  );
+}
+
+function jobIdsOf(receipt: Receipt): readonly string[] {
+  const ids = receipt.jobIds;
+  return Array.isArray(ids) ? ids.filter((id): id is string => typeof id === 'string') : [];
+}
+
+/** A refusal of the second sending says nothing about the first one: it stays unknown. */
+function replayFailure(outcome: BatchOutcome | StepOutcome): { kind: 'unknown'; code: string } | null {
+  switch (outcome.kind) {
+    case 'not-applied':
+    case 'refused':
+    case 'misconfigured':
+      return { kind: 'unknown', code: `replay-${outcome.code}` };
+    default:
+      return null;
+  }
+}
+
+function asStep(outcome: BatchOutcome): StepOutcome {
+  if (outcome.kind === 'staged') return { kind: 'pending', jobIds: outcome.jobIds, receipt: outcome.receipt };
+  if (outcome.kind === 'settled') throw new Error('a step has no rows to settle');
+  return outcome;
+}
+
+function codeOf(result: ApiResult): string {
+  return result.kind === 'reply' ? `http-${result.status}` : result.code;
+}
