@@ -1,0 +1,122 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { canonicalJson } from '../../src/domain/canonical-json.ts';
+import { type Folding, foldIdentity, identityHashInput } from '../../src/domain/folding.ts';
+
+/** Folds one value as the identity `{"Email": value}`. */
+function fold(value: string, ...folding: Folding[]): string {
+  return JSON.parse(foldIdentity(canonicalJson({ Email: value }), folding)).Email;
+}
+
+const texts = fc
+  .array(
+    fc.oneof(
+      fc.string({ unit: 'grapheme', maxLength: 2 }),
+      fc.constantFrom(
+        'ß',
+        'ẞ',
+        'Σ',
+        'ς',
+        'İ',
+        'ı',
+        'fi',
+        'ſ',
+        'e\u0301',
+        '\u0345',
+        '①',
+        '"',
+        '\\',
+        '\n',
+        ':',
+      ),
+    ),
+  )
+  .map((parts) => parts.join(''))
+  .filter((text) => !/\0|\p{Surrogate}/u.test(text));
+
+const foldings = fc.subarray<Folding>(['case', 'nfc', 'nfkc']);
+
+describe('identity folding', () => {
+  it('case-only: takes spellings that differ in case for one identity, where the target does', () => {
+    expect(fold('A@x', 'case')).toBe(fold('a@X', 'case'));
+    expect(fold('A@x')).not.toBe(fold('a@x'));
+    fc.assert(
+      fc.property(texts, (text) => {
+        const spelled = text.replaceAll('ı', 'i'); // the one letter that loses what it is in upper case
+        expect(fold(spelled.toUpperCase(), 'case')).toBe(fold(spelled, 'case'));
+      }),
+    );
+  });
+
+  it('case-only: folds as Unicode does in full, letter by letter', () => {
+    const pairs = [
+      ['STRASSE', 'straße'],
+      ['ẞ', 'ss'],
+      ['ΣΑΣ', 'σας'],
+      ['ς', 'σ'],
+      ['\u212a', 'k'],
+      ['ſ', 's'],
+      ['fi', 'FI'],
+      ['µ', 'μ'],
+    ] as const;
+    for (const [a, b] of pairs) expect(fold(a, 'case')).toBe(fold(b, 'case'));
+    for (const [a, b] of [
+      ['ı', 'i'],
+      ['İ', 'i'],
+      ['é', 'e'],
+      ['ö', 'oe'],
+    ] as const) {
+      expect(fold(a, 'case')).not.toBe(fold(b, 'case'));
+    }
+  });
+
+  it('case-only: agrees with the case-insensitive matching of regular expressions on every letter', () => {
+    for (let point = 1; point < 0x20000; point++) {
+      if (point >= 0xd800 && point <= 0xdfff) continue;
+      const letter = String.fromCodePoint(point);
+      for (const other of [letter.toLowerCase(), letter.toUpperCase()]) {
+        if (other === letter || !new RegExp(`^\\u{${point.toString(16)}}$`, 'iu').test(other)) continue;
+        expect(fold(letter, 'case'), `U+${point.toString(16)}`).toBe(fold(other, 'case'));
+      }
+    }
+  });
+
+  it('nfc-nfd: takes the Unicode forms of one text for one identity, where the target does', () => {
+    expect(fold('ju\u0308rgen', 'nfc')).toBe(fold('j\u00fcrgen', 'nfc'));
+    expect(fold('ju\u0308rgen')).not.toBe(fold('j\u00fcrgen'));
+    expect(fold('①', 'nfkc')).toBe('1');
+    fc.assert(
+      fc.property(texts, foldings, (text, chosen) => {
+        const folding: Folding[] = [...chosen, 'nfc'];
+        expect(fold(text.normalize('NFD'), ...folding)).toBe(fold(text.normalize('NFC'), ...folding));
+      }),
+    );
+  });
+
+  it('is idempotent, and gives canonical JSON', () => {
+    fc.assert(
+      fc.property(texts, foldings, (text, folding) => {
+        const once = foldIdentity(canonicalJson({ a: text, b: [1, null, { c: text }] }), folding);
+        expect(foldIdentity(once, folding)).toBe(once);
+        expect(canonicalJson(JSON.parse(once))).toBe(once);
+      }),
+    );
+  });
+
+  it('touches string values only: names, numbers and structure stay', () => {
+    const identity = canonicalJson({ EMAIL: 'A":"B', 'Ä"': ['É', 1e21, true, null, { Ö: 'Ü:' }] });
+    const folded = canonicalJson({ EMAIL: 'a":"b', 'Ä"': ['é', 1e21, true, null, { Ö: 'ü:' }] });
+    expect(foldIdentity(identity, ['case'])).toBe(folded);
+  });
+
+  it('changes nothing for a target that compares bytes', () => {
+    fc.assert(
+      fc.property(texts, (text) => {
+        const identity = canonicalJson({ Email: text });
+        expect(identityHashInput([])(identity)).toBe(identity);
+        expect(foldIdentity(identity, [])).toBe(identity);
+        expect(identityHashInput(['case'])(identity)).toBe(foldIdentity(identity, ['case']));
+      }),
+    );
+  });
+});
