@@ -1,12 +1,14 @@
 import { defineConfig } from 'vitest/config';
 
 const NEEDS_SERVERS = ['test/**/*.{pg,temporal,e2e}.test.ts'];
-/** Minutes instead of seconds: `npm run test:crash`, `npm run test:scale`. */
-const SLOW = ['test/crash/**', 'test/scale/**'];
+/** Minutes instead of seconds; each has an npm script of its own, and `npm test` leaves them out. */
+const CRASH = ['test/**/*.crash.test.ts'];
+const SCALE = ['test/**/*.scale.test.ts'];
+const POSTGRES = ['test/support/global-setup.ts'];
 
 /**
  * One project per need, so that the pure tests start no server. PostgreSQL is started once per run, and only when a
- * selected file needs it.
+ * selected file needs it; Temporal servers are started by the files that need them.
  */
 export default defineConfig({
   test: {
@@ -17,15 +19,26 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'pure', include: ['test/**/*.test.ts'], exclude: [...NEEDS_SERVERS, ...SLOW] },
+        test: {
+          name: 'pure',
+          include: ['test/**/*.test.ts'],
+          exclude: [...NEEDS_SERVERS, ...CRASH, ...SCALE],
+        },
+      },
+      { extends: true, test: { name: 'servers', include: NEEDS_SERVERS, globalSetup: POSTGRES } },
+      {
+        extends: true,
+        test: { name: 'crash', include: CRASH, globalSetup: POSTGRES, testTimeout: 300_000 },
       },
       {
         extends: true,
+        // Alone on the machine: these measure.
         test: {
-          name: 'servers',
-          include: NEEDS_SERVERS,
-          exclude: SLOW,
-          globalSetup: ['test/support/global-setup.ts'],
+          name: 'scale',
+          include: SCALE,
+          globalSetup: POSTGRES,
+          fileParallelism: false,
+          testTimeout: 900_000,
         },
       },
     ],
