@@ -2,8 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type ConformanceHarness, conformanceChecks } from '../../src/destinations/conformance.ts';
-import { httpDestination } from '../../src/destinations/http/index.ts';
-import type { HttpConnection, HttpOptions } from '../../src/destinations/http/schema.ts';
+import { type HttpConnection, type HttpOptions, httpDestination } from '../../src/destinations/http/index.ts';
 import type { BatchOutcome, DestinationAdapter, Writer } from '../../src/destinations/port.ts';
 import type { JsonObject } from '../../src/domain/member.ts';
 import { FakeAudience } from '../support/fake-audience.ts';

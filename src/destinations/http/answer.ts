@@ -4,13 +4,13 @@
  */
 
 import type { BatchOutcome, Operation, Receipt } from '../port.ts';
-import { agrees } from './agreement.ts';
+import { agrees, sentOf } from './agreement.ts';
 import { at } from './json-pointer.ts';
+import type { HttpOptions, PerRequest } from './options.ts';
 import type { Redactor } from './provider-text.ts';
 import { type ReplyContent, readContent } from './reply.ts';
 import { retryAfterMs } from './retry-after.ts';
 import { claimsAcceptance, readRows } from './rows.ts';
-import type { HttpOptions, PerRequest } from './schema.ts';
 import type { Exchange, Reply } from './transport.ts';
 
 /** UTF-16 units kept of a whole body, and of one row's reason. */
@@ -108,13 +108,11 @@ function judgeRows(
 }
 
 function acceptsWhole(content: ReplyContent, { operations, options: { outcomes } }: Question): boolean {
-  const rows = operations === null ? null : operations.length;
   if (outcomes !== undefined && 'per_request' in outcomes && operations !== null)
     return meets(content, outcomes.per_request, operations.length);
   if (content.kind === 'empty') return true;
-  return (
-    content.kind !== 'unreadable' && agrees(content.kind === 'json' ? content.value : content.text, rows)
-  );
+  if (content.kind === 'unreadable') return false;
+  return agrees(content.kind === 'json' ? content.value : content.text, sentOf(operations ?? []));
 }
 
 function meets(content: ReplyContent, { expect }: PerRequest, rows: number): boolean {

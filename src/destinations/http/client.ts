@@ -1,10 +1,10 @@
 /** Authorised requests to one API: headers in their order of precedence, a fresh token once after a 401. */
 
 import type { WriterContext } from '../port.ts';
+import type { HttpConnection } from './connection.ts';
 import { type Authorization, authorize, learnSecrets } from './credentials.ts';
 import { TokenSource } from './oauth.ts';
 import { Redactor } from './provider-text.ts';
-import type { HttpConnection } from './schema.ts';
 import { type Exchange, HttpTransport, type TransportSettings } from './transport.ts';
 import { joinPath } from './url.ts';
 

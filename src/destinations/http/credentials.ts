@@ -1,8 +1,8 @@
 /** What proves to the API who is asking, and the secrets that no kept text may repeat. */
 
+import type { HttpConnection } from './connection.ts';
 import { formEncode, type TokenResult, type TokenSource } from './oauth.ts';
 import type { Redactor } from './provider-text.ts';
-import type { HttpConnection } from './schema.ts';
 
 export type Authorization =
   | {

@@ -1,7 +1,7 @@
 /** How operations become a request body, for each shape a user can choose. Pure. */
 
 import type { Action, RequestFrame } from '../port.ts';
-import { bodyShape, type HttpOptions } from './schema.ts';
+import { bodyShape, type HttpOptions } from './options.ts';
 
 const ONE_ITEM = { open: '', itemOpen: '', itemClose: '', separator: '', close: '' };
 

@@ -1,4 +1,12 @@
-/** The declarative HTTP destination: any API that takes upserts and removals by identity, described in configuration. */
+/**
+ * Destination `http`: any API that takes upserts and removals by identity, described in configuration alone.
+ *
+ * One batch is one request, sent at most once by one call: nothing below retries. What an answer proves is in answer.ts;
+ * in short, accepted needs a success status and a reply that agrees for every operation, not-applied needs proof too
+ * (no connection, or a status declared for it), and all else is unknown. An unknown request is sent again, with the
+ * same bytes and key, only where the user has declared `idempotent: true`. A server that closes an idle connection just
+ * as it is used again makes an unknown outcome; `keep_alive_ms` bounds that window, and 0 closes it.
+ */
 
 import type {
   Action,
@@ -9,14 +17,9 @@ import type {
   WriterContext,
 } from '../port.ts';
 import { ApiClient } from './client.ts';
+import { type HttpConnection, httpConnectionSchema } from './connection.ts';
 import { httpFrame } from './frame.ts';
-import {
-  bodyShape,
-  type HttpConnection,
-  type HttpOptions,
-  httpConnectionSchema,
-  httpOptionsSchema,
-} from './schema.ts';
+import { bodyShape, type HttpOptions, httpOptionsSchema } from './options.ts';
 import { normalOrigin, normalPath, placeholders } from './url.ts';
 import { HttpWriter } from './writer.ts';
 
@@ -24,6 +27,8 @@ import { HttpWriter } from './writer.ts';
 const MAX_ROWS = 100_000;
 const MAX_BYTES = 64 * 1024 * 1024;
 const MAX_IN_FLIGHT = 64;
+
+export type { HttpConnection, HttpOptions };
 
 export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = {
   type: 'http',

@@ -7,7 +7,7 @@ import { canonicalString } from '../../domain/canonical-json.ts';
 import { type Folding, foldIdentity } from '../../domain/folding.ts';
 import type { Operation, OperationOutcome } from '../port.ts';
 import { at, field } from './json-pointer.ts';
-import type { PerRow } from './schema.ts';
+import type { PerRow } from './options.ts';
 
 export type RowsResult =
   /** One outcome per operation, in the order of the request. */

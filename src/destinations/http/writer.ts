@@ -15,9 +15,9 @@ import type {
 import { judge } from './answer.ts';
 import type { ApiClient, ApiRequest, ApiResult } from './client.ts';
 import { at } from './json-pointer.ts';
+import { bodyShape, type HttpOptions } from './options.ts';
 import { preflightProblem } from './preflight.ts';
 import { readContent } from './reply.ts';
-import { bodyShape, type HttpOptions } from './schema.ts';
 import { fillPath, placeholders } from './url.ts';
 
 const NO_CALL: StepOutcome = { kind: 'accepted', receipt: {} };

@@ -1,0 +1,227 @@
+/** What the `http` destination makes of its configuration, before anything is sent. */
+
+import { describe, expect, test } from 'vitest';
+import { conformanceRequest } from '../../src/destinations/conformance-session.ts';
+import { httpDestination } from '../../src/destinations/http/index.ts';
+import { retryAfterMs } from '../../src/destinations/http/retry-after.ts';
+import { buildBody } from '../../src/domain/request.ts';
+import { member, PATH, PER_ROW, parsed } from '../support/fake-audience-writer.ts';
+import { LOCALHOST_CERTIFICATE } from '../support/localhost-certificate.ts';
+
+const API = 'https://api.example.com/v1';
+const MINIMAL = { upsert: { method: 'POST', path: PATH }, remove: { method: 'DELETE', path: PATH } };
+const BY_PATH = {
+  upsert: { method: 'PUT', path: '/members/{email_sha256}' },
+  remove: { method: 'DELETE', path: '/members/{email_sha256}', body: 'none' },
+};
+
+function problems(schema: 'connectionSchema' | 'optionsSchema', value: unknown): readonly string[] {
+  const result = httpDestination[schema].safeParse(value);
+  return result.success
+    ? []
+    : result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+}
+
+describe('connection', () => {
+  test.each([
+    ['https', { base_url: API }],
+    ['plain http on loopback', { base_url: 'http://127.0.0.1:8080' }],
+    ['plain http on IPv6 loopback', { base_url: 'http://[::1]:8080' }],
+    ['plain http where it is asked for', { base_url: 'http://crm.internal', allow_plain_http: true }],
+    ['a private authority', { base_url: API, tls: { ca: LOCALHOST_CERTIFICATE } }],
+    ['basic', { base_url: API, auth: { basic: { user: 'u', password: 'p' } } }],
+    [
+      'oauth2',
+      { base_url: API, auth: { oauth2: { token_url: `${API}/token`, client_id: 'a', client_secret: 'b' } } },
+    ],
+  ])('%s is taken', (_, connection) => {
+    expect(problems('connectionSchema', connection)).toEqual([]);
+  });
+
+  test.each([
+    ['plain http elsewhere', { base_url: 'http://api.example.com' }, 'base_url'],
+    ['a host that only begins like loopback', { base_url: 'http://127.0.0.1.example.com' }, 'base_url'],
+    ['a user in the URL', { base_url: 'https://me:secret@api.example.com' }, 'base_url'],
+    ['a query in the URL', { base_url: `${API}?key=secret` }, 'base_url'],
+    ['no URL', { base_url: 'api.example.com' }, 'base_url'],
+    ['an unknown key', { base_url: API, retries: 3 }, ''],
+    [
+      'two kinds of auth',
+      { base_url: API, auth: { bearer: 'a', basic: { user: 'u', password: 'p' } } },
+      'auth',
+    ],
+    ['a line break in a token', { base_url: API, auth: { bearer: 'secret\r\nHost: evil' } }, 'auth'],
+    ['a header that frames the request', { base_url: API, headers: { 'Content-Length': '3' } }, 'headers'],
+    ['a CA that is none', { base_url: API, tls: { ca: 'secret' } }, 'tls.ca'],
+    [
+      'a token endpoint in plain http',
+      {
+        base_url: API,
+        auth: {
+          oauth2: { token_url: 'http://id.example.com/token', client_id: 'a', client_secret: 'secret' },
+        },
+      },
+      'auth.oauth2.token_url',
+    ],
+  ])('%s is refused, and nothing of it is repeated', (_, connection, path) => {
+    const found = problems('connectionSchema', connection);
+    expect(found.map((problem) => problem.startsWith(path))).toContain(true);
+    expect(found.join()).not.toContain('secret\r');
+    expect(found.join()).not.toContain('me:secret');
+  });
+});
+
+describe('options', () => {
+  test.each([
+    ['the least there can be', {}],
+    ['per-request outcomes', { outcomes: 'per_request' }],
+    ['expected counts', { outcomes: { per_request: { expect: { '/received': 'rows', '/invalid': 0 } } } }],
+    ['per-row outcomes', { outcomes: PER_ROW }],
+    ['one member a request', BY_PATH],
+    [
+      '404 as an accepted removal',
+      { remove: { ...BY_PATH.remove, accepts: [204, 404] }, upsert: BY_PATH.upsert },
+    ],
+  ])('%s is taken', (_, options) => {
+    expect(problems('optionsSchema', { ...MINIMAL, ...options })).toEqual([]);
+  });
+
+  test.each([
+    ['a path without its slash', { upsert: { method: 'POST', path: 'members' } }, 'upsert.path'],
+    ['a path that walks up', { upsert: { method: 'POST', path: '/a/../b' } }, 'upsert.path'],
+    [
+      'a path that is another host',
+      { upsert: { method: 'POST', path: '//evil.example.com/a' } },
+      'upsert.path',
+    ],
+    ['an upsert by GET', { upsert: { method: 'GET', path: PATH } }, 'upsert.method'],
+    ['many members under one member’s path', { ...BY_PATH, body: 'array' }, 'upsert.body'],
+    [
+      'a removal that names nobody',
+      { remove: { method: 'DELETE', path: PATH, body: 'none' } },
+      'remove.body',
+    ],
+    ['a status of two minds', { nothing_applied: [429, 400] }, 'refused'],
+    ['success as "nothing applied"', { nothing_applied: [200] }, 'nothing_applied'],
+    [
+      '207 for a whole request',
+      { outcomes: { per_request: { statuses: [207] } } },
+      'outcomes.per_request.statuses',
+    ],
+    ['500 as an acceptance', { upsert: { method: 'POST', path: PATH, accepts: [500] } }, 'upsert.accepts'],
+    [
+      '404 as an accepted upsert',
+      { upsert: { method: 'POST', path: PATH, accepts: [404] } },
+      'upsert.accepts',
+    ],
+    [
+      'operation ids that are not sent',
+      { outcomes: { per_row: { ...PER_ROW.per_row, match: 'operation_id' } } },
+      'operation_id',
+    ],
+    ['a constant field over the list', { body: { wrap: 'members', fields: { members: 1 } } }, 'body'],
+    [
+      'jobs, which come later',
+      { asynchronous: { poll: '/jobs/{job}' } },
+      'asynchronous: asynchronous jobs are not supported yet',
+    ],
+    ['both a count and a list', { verify_empty: { path: PATH, count: '/n', list: '/l' } }, 'verify_empty'],
+  ])('%s is refused', (_, options, start) => {
+    const found = problems('optionsSchema', { ...MINIMAL, ...options });
+    expect(found.map((problem) => problem.startsWith(start))).toContain(true);
+  });
+
+  test('fields that requests and outcomes name must be fields of the identity', () => {
+    const check = (options: object, identity: string[], payload: string[] = []) =>
+      httpDestination.checkFields(parsed(API, { options }).options, identity, payload);
+    expect(check(BY_PATH, ['email_sha256'])).toEqual([]);
+    expect(check(BY_PATH, ['phone'])).toHaveLength(2);
+    expect(check({ outcomes: PER_ROW }, ['email_sha256'])).toEqual([]);
+    expect(check({ outcomes: PER_ROW }, ['phone'])[0]).toContain('"email_sha256" is not an identity field');
+    expect(check({ outcomes: PER_ROW }, ['email_sha256', 'list'])[0]).toContain('operation_id');
+    expect(check({ operation_id: 'plan' }, ['email_sha256'], ['plan'])[0]).toContain('also a field');
+  });
+});
+
+describe('target key', () => {
+  const key = (url: string, options: object = {}) => {
+    const { connection, options: full } = parsed(url, { options });
+    return httpDestination.targetKey(connection, full);
+  };
+
+  test.each([
+    ['upper-case host', 'https://API.example.com/v1'],
+    ['default port', 'https://api.example.com:443/v1'],
+    ['trailing slash', `${API}/`],
+    ['trailing dot', 'https://api.example.com./v1'],
+    ['dots in the path', 'https://api.example.com/x/../v1'],
+  ])('is the same for one URL written with %s', (_, url) => {
+    expect(key(url)).toBe(key(API));
+  });
+
+  test('is the same where a path is written in another way, or its placeholder has another name', () => {
+    expect(key(API, { upsert: { method: 'PUT', path: '/%61udiences/42/members' } })).toBe(key(API));
+    const renamed = { ...BY_PATH, upsert: { method: 'PUT', path: '/members/{hash}' } };
+    expect(key(API, renamed)).toBe(key(API, BY_PATH));
+  });
+
+  test('differs by scheme, host, port, base path and each path', () => {
+    const others = [
+      key(API),
+      key('http://127.0.0.1/v1'),
+      key('https://api2.example.com/v1'),
+      key('https://api.example.com:444/v1'),
+      key('https://api.example.com/v2'),
+      key(API, { upsert: { method: 'POST', path: '/audiences/43/members' } }),
+      key(API, { remove: { method: 'DELETE', path: '/audiences/43/members' } }),
+    ];
+    expect(new Set(others).size).toBe(others.length);
+  });
+});
+
+test.each([
+  ['array', {}, '[{"email_sha256":"a","plan":"vip"},{"email_sha256":"b","plan":"vip"}]'],
+  ['ndjson', { body: 'ndjson' }, '{"email_sha256":"a","plan":"vip"}\n{"email_sha256":"b","plan":"vip"}\n'],
+  [
+    'wrap',
+    { body: { wrap: 'members', fields: { list: 42 } } },
+    '{"list":42,"members":[{"email_sha256":"a","plan":"vip"},{"email_sha256":"b","plan":"vip"}]}',
+  ],
+])('a body of shape %s', (_, options, body) => {
+  const frame = httpDestination.frame('upsert', parsed(API, { options }).options);
+  const request = conformanceRequest(frame, 'upsert', [member('a'), member('b')], 1);
+  expect(buildBody(frame, request.operations)).toBe(body);
+});
+
+test('recovery is what the user has declared, and a form with one member a request takes one', () => {
+  const can = (options: object) => {
+    const { connection, options: full } = parsed(API, { options });
+    return httpDestination.capabilities(connection, full);
+  };
+  expect(can({}).recovery).toBe('manual');
+  expect(can({ idempotent: true }).recovery).toBe('idempotent');
+  expect(can({ idempotency: { header: 'Idempotency-Key' } }).recovery).toBe('manual');
+  expect(can(BY_PATH).maxRows).toBe(1);
+  expect(can({ identity_folding: ['case', 'nfc'] }).identityFolding).toEqual(['case', 'nfc']);
+});
+
+test.each([
+  ['60', 60_000],
+  ['0', 0],
+  [' 5 ', 5_000],
+  ['99999999999999999999999', 86_400_000],
+  ['Sun, 06 Nov 1994 08:50:37 GMT', 60_000],
+  ['Sunday, 06-Nov-94 08:50:37 GMT', 60_000],
+  ['Sun Nov  6 08:50:37 1994', 60_000],
+  ['Sun, 06 Nov 1994 08:00:00 GMT', 0],
+  ['Sun, 06 Nov 2094 08:00:00 GMT', 86_400_000],
+  [undefined, null],
+  ['', null],
+  ['-5', null],
+  ['1.5', null],
+  ['soon', null],
+  ['Sun, 99 Nov 1994 08:50:37 GMT', null],
+  ['1994-11-06T08:50:37Z', null],
+])('429: Retry-After %j is %j ms', (header, ms) => {
+  expect(retryAfterMs(header, Date.parse('1994-11-06T08:49:37Z'))).toBe(ms);
+});
