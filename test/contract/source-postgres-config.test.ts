@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { connectionSchema } from '../../src/sources/postgres/config.ts';
 
 const FIELDS = { host: 'db.example.com', database: 'shop', user: 'retl' };
@@ -25,6 +26,16 @@ describe('a PostgreSQL source connection', () => {
       user: 're@tl',
       password: 'p/w:',
     });
+  });
+
+  it('takes a password beside a url that has none, special characters as they are', () => {
+    expect(connectionSchema.parse({ url: 'postgres://u@h/d', password: 'p@/#%' }).password).toBe('p@/#%');
+  });
+
+  it('marks its secrets, and has a JSON Schema for editors', () => {
+    const schema = JSON.stringify(z.toJSONSchema(connectionSchema, { io: 'input' }));
+    expect(schema.match(/"secret":true/g)).toHaveLength(2);
+    expect(schema).toContain('verify-full for every other host');
   });
 
   it('takes single fields, and digits as text for numbers, as environment variables give them', () => {
@@ -75,6 +86,7 @@ describe('a PostgreSQL source connection', () => {
 
   it.each([
     [{ url: 'postgres://u:s3cret@h/d', host: 'h' }, 'host: is given beside a url'],
+    [{ url: 'postgres://u:s3cret@h/d', password: 's3cret' }, 'password: is given in the url too'],
     [{ url: 'mysql://u:s3cret@h/d' }, 'url: is not a URL of the form postgres://'],
     [{ url: 'postgres://u:s3cret#x@h/d' }, 'url: is not a URL of the form postgres://'],
     [{ url: 'postgres://u:s3cret%@h/d' }, 'url: is not a URL of the form postgres://'],

@@ -237,6 +237,22 @@ export function sourceContract<Config>(name: string, start: () => Promise<Source
       await noSessionLeft();
     });
 
+    it('after an abort no page is handed out, not even one that has arrived', async () => {
+      const abort = new AbortController();
+      const snapshot = await open(harness.queries.items, abort.signal);
+      let pages = 0;
+      const reading = (async () => {
+        for await (const _page of snapshot.pages()) {
+          pages += 1;
+          await sleep(100); // the next page arrives meanwhile
+          abort.abort(new Error('stop'));
+        }
+      })();
+      await expect(reading).rejects.toThrow('stop');
+      expect(pages).toBe(1);
+      await noSessionLeft();
+    });
+
     it('an abort stops a query that has not given a row yet, on the server too', async () => {
       const abort = new AbortController();
       const reason = new Error('stop');

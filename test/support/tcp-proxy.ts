@@ -9,6 +9,8 @@ export interface TcpProxy {
   readonly open: number;
   /** Connections that were ever accepted. */
   readonly accepted: number;
+  /** Bytes that came from the server, over all connections. */
+  readonly carried: number;
   /** Ends every open connection at once, as a dying host would. */
   cut(): void;
   /** Ends each connection when it has carried this many bytes from the server; `null`: no limit. */
@@ -33,6 +35,7 @@ interface Knobs {
   cutAfter: number | null;
   refusing: boolean;
   frozen: boolean;
+  carried: number;
 }
 
 /** Both ends of one proxied connection. */
@@ -86,13 +89,14 @@ class Link {
 
   private count(bytes: number): void {
     this.fromServer += bytes;
+    this.knobs.carried += bytes;
     if (this.knobs.cutAfter !== null && this.fromServer >= this.knobs.cutAfter) this.cut();
   }
 }
 
 /** A proxy on a free loopback port. Close it after the test. */
 export async function startTcpProxy(target: Target): Promise<TcpProxy> {
-  const knobs: Knobs = { target, cutAfter: null, refusing: false, frozen: false };
+  const knobs: Knobs = { target, cutAfter: null, refusing: false, frozen: false, carried: 0 };
   const links = new Set<Link>();
   let accepted = 0;
   const server = createServer((client) => {
@@ -116,6 +120,9 @@ export async function startTcpProxy(target: Target): Promise<TcpProxy> {
     },
     get accepted() {
       return accepted;
+    },
+    get carried() {
+      return knobs.carried;
     },
     cut,
     cutAfter: (bytes) => {

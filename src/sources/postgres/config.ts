@@ -47,26 +47,46 @@ function whole(min: number, max: number) {
 
 const text = z.string().min(1);
 
+/** A limit in milliseconds, with the words that an editor shows for it. */
+function limit(min: 0 | 1, ms: number, description: string) {
+  return whole(min, MAX_MS)
+    .default(ms)
+    .describe(`${description}, in milliseconds${min === 0 ? '; 0: no limit' : ''}`);
+}
+
+const tls = z
+  .strictObject({
+    mode: z
+      .enum(TLS_MODES)
+      .optional()
+      .describe('Default: disable for Unix sockets and loopback, verify-full for every other host'),
+    ca: text.optional().describe('PEM text of the authorities to trust; usually a reference to a file'),
+    cert: text.optional().describe('PEM text of a client certificate'),
+    key: text.meta({ secret: true, description: "PEM text of the client certificate's key" }).optional(),
+  })
+  .describe('How the connection is protected');
+
 const connection = z.strictObject({
   type: z.literal('postgres').optional(),
-  url: text.optional(),
-  host: text.optional(),
-  port: whole(1, 65_535).optional(),
+  url: text.optional().describe('postgres://user@host:5432/database, instead of the single fields'),
+  host: text.optional().describe('Name, address, or the folder of a Unix socket'),
+  port: whole(1, 65_535).optional().describe(`Default: ${DEFAULTS.port}`),
   database: text.optional(),
   user: text.optional(),
   password: text.meta({ secret: true }).optional(),
-  tls: z
-    .strictObject({
-      mode: z.enum(TLS_MODES).optional(),
-      ca: text.optional(),
-      cert: text.optional(),
-      key: text.meta({ secret: true }).optional(),
-    })
-    .optional(),
-  connect_timeout_ms: whole(1, MAX_MS).default(DEFAULTS.connect_timeout_ms),
-  statement_timeout_ms: whole(0, MAX_MS).default(DEFAULTS.statement_timeout_ms),
-  lock_timeout_ms: whole(0, MAX_MS).default(DEFAULTS.lock_timeout_ms),
-  idle_in_transaction_timeout_ms: whole(0, MAX_MS).default(DEFAULTS.idle_in_transaction_timeout_ms),
+  tls: tls.optional(),
+  connect_timeout_ms: limit(1, DEFAULTS.connect_timeout_ms, 'Longest wait for a connection'),
+  statement_timeout_ms: limit(
+    0,
+    DEFAULTS.statement_timeout_ms,
+    'Longest time for the query and the reading of all its rows',
+  ),
+  lock_timeout_ms: limit(0, DEFAULTS.lock_timeout_ms, 'Longest wait for a lock'),
+  idle_in_transaction_timeout_ms: limit(
+    0,
+    DEFAULTS.idle_in_transaction_timeout_ms,
+    'Longest time between opening the snapshot and reading it; while it is read it is never idle',
+  ),
 });
 
 type Written = z.output<typeof connection>;
@@ -104,17 +124,24 @@ function settle(written: Written, report: Report): PostgresSourceConfig {
   };
 }
 
-/** Either the url or the single fields, never both: two truths about one place would hide a mistake. */
+/**
+ * Either the url or the single fields, never both: two truths about one place would hide a mistake. The password alone may
+ * stand beside a url that has none, where it needs no percent-encoding.
+ */
 function whereTo(written: Written, report: Report): UrlParts {
   const { host, port, database, user, password } = written;
   const fields: UrlParts = { host, port, database, user, password, tlsMode: undefined };
   if (written.url === undefined) return fields;
-  for (const name of ['host', 'port', 'database', 'user', 'password'] as const)
+  for (const name of ['host', 'port', 'database', 'user'] as const)
     if (written[name] !== undefined) report([name], 'is given beside a url; give one of the two');
   const parsed = parsePostgresUrl(written.url);
-  if (parsed.kind === 'parts') return parsed.parts;
-  report(['url'], parsed.message);
-  return { ...fields, host: '-', database: '-', user: '-' }; // the one problem of the url is reported, not its echoes
+  if (parsed.kind === 'problem') {
+    report(['url'], parsed.message);
+    return { ...fields, host: '-', database: '-', user: '-' }; // the one problem of the url is reported, not its echoes
+  }
+  if (password !== undefined && parsed.parts.password !== undefined)
+    report(['password'], 'is given in the url too; give it once');
+  return { ...parsed.parts, password: password ?? parsed.parts.password };
 }
 
 function tlsOf(written: Written, place: UrlParts, host: string, report: Report): TlsSettings {

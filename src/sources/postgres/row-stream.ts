@@ -87,6 +87,7 @@ export class RowStream implements Submittable {
     }
     if (this.filling.length > 0) this.full.push(this.filling);
     this.state = { kind: 'complete' };
+    this.connection?.stream.resume(); // for the good-bye
     this.onComplete();
     this.wake();
   }
@@ -95,7 +96,7 @@ export class RowStream implements Submittable {
     this.fail(error);
   }
 
-  /** The socket is read again when the reader has taken the page, or nothing is left to wait for. */
+  /** The socket is read again when the reader has taken what is full. */
   private turnPage(): void {
     this.full.push(this.filling);
     this.filling = [];

@@ -152,7 +152,6 @@ function clientOn(socket: Socket, config: PostgresSourceConfig): pg.Client {
     user: config.user,
     password: () => password,
     ssl: tlsOptions(config.tls),
-    enableChannelBinding: true,
     application_name: 'retl-mirror',
     connectionTimeoutMillis: config.connectTimeoutMs,
     keepAlive: true,
