@@ -33,6 +33,14 @@ destination:
   upsert: { method: POST, path: /audiences/${AUDIENCE}/members }
   remove: { method: DELETE, path: /audiences/${AUDIENCE}/members }
   verify_empty: { path: /audiences/${AUDIENCE}, count: /members }
+  outcomes:
+    per_row:
+      list: /results
+      id: id
+      match: email_sha256
+      ok: { field: status, values: [ok], rejected: [invalid] }
+      reason: reason
+  idempotency: { header: Idempotency-Key }
   idempotent: true
 baseline: new-empty
 batch: { rows: 50, bytes: 1MB, in_flight: 2 }
