@@ -59,7 +59,7 @@ describe('streaming', () => {
     }
   });
 
-  it('replica-switch: a host that dies after row 10 is never continued on another one', async () => {
+  it('rule 8, replica-switch: a read whose host dies is never continued on another host', async () => {
     const proxy = await startTcpProxy(harness.config);
     try {
       const config = { ...harness.config, host: proxy.host, port: proxy.port };
