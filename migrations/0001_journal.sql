@@ -198,6 +198,7 @@ create table retl.batch (
   action text not null check (action in ('init', 'upsert', 'remove', 'finish')),
   operations int8range check (not isempty(operations) and lower_inc(operations) and not upper_inc(operations)),
   sending integer not null check (sending >= 1), -- ordinal of the attempt to send these operations
+  resends integer not null default 0, -- of the same bytes under the same key, while unknown
   retry_of retl.sha256 references retl.batch,
   state text not null check (state in
     ('prepared', 'sending', 'unknown', 'staged', 'not-applied', 'refused', 'settled')),

@@ -173,7 +173,7 @@ begin
   if b.state <> 'unknown' then
     perform retl.refuse_state(b, 'sending');
   end if;
-  update retl.batch set state = 'sending', sent_epoch = p_epoch,
+  update retl.batch set state = 'sending', sent_epoch = p_epoch, resends = resends + 1,
     send_deadline = greatest(send_deadline, clock_timestamp() + p_deadline_ms * interval '1 ms') where batch_id = p_batch;
 end
 $$;
@@ -197,6 +197,9 @@ create function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch byte
 declare
   b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
 begin
+  if b.state = 'not-applied' and b.reason = p_code then
+    return; -- an exact repeat
+  end if;
   if b.state not in ('sending', 'unknown', 'staged') then
     perform retl.refuse_state(b, 'not-applied');
   end if;
@@ -214,6 +217,9 @@ create function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p
 declare
   b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
 begin
+  if b.state = 'refused' and b.reason = p_code and b.refusal = p_words then
+    return; -- an exact repeat
+  end if;
   if b.state not in ('sending', 'unknown', 'staged') then
     perform retl.refuse_state(b, 'refused');
   end if;
@@ -646,3 +652,40 @@ grant execute on function
   retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.fold, retl.promote,
   retl.close_run, retl.release_run, retl.prune
   to retl_runtime;
+
+-- An operator's word on an unknown batch (design.md section 6, "nothing can be verified"). It fences whatever attempt
+-- there may be, and is recorded with its reason. Rule 3: "not applied" is not believed before the send deadline.
+create function retl.resolve_batch(p_batch bytea, p_verdict text, p_because text) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch;
+  r retl.run;
+begin
+  select * into b from retl.batch where batch_id = p_batch;
+  if not found then
+    raise exception 'no such batch' using errcode = 'RM004';
+  end if;
+  select * into strict r from retl.run where run_id = b.run_id for no key update;
+  select * into strict b from retl.batch where batch_id = p_batch for update;
+  if b.state <> 'unknown' or r.closing is not null then
+    perform retl.refuse_state(b, p_verdict);
+  end if;
+  if coalesce(p_because, '') = '' then
+    raise exception 'a reason is needed' using errcode = 'RM003';
+  end if;
+  r.epoch := nextval('retl.epoch');
+  update retl.run set epoch = r.epoch where run_id = r.run_id;
+  update retl.batch set resolved_because = p_because where batch_id = p_batch;
+  if p_verdict = 'not-applied' then
+    perform retl.mark_not_applied(r.run_id, r.epoch, p_batch, 'resolved-by-operator', 0);
+  elsif p_verdict <> 'accepted' then
+    raise exception 'the verdict is accepted or not-applied' using errcode = 'RM003';
+  elsif b.operations is null then
+    perform retl.settle_step(r.run_id, r.epoch, p_batch, '{"resolved":"accepted"}', null, null);
+  else
+    perform retl.settle_batch(r.run_id, r.epoch, p_batch, '{"resolved":"accepted"}', null, null, null, null, null);
+  end if;
+end
+$$;
+revoke all on function retl.resolve_batch from public;
+grant execute on function retl.resolve_batch to retl_runtime;

@@ -74,3 +74,6 @@ export type FailureType =
 export const SIGNALS = ['cancel', 'abort', 'pause', 'resume'] as const;
 export type SignalName = (typeof SIGNALS)[number];
 export const PROGRESS_QUERY = 'progress';
+
+/** Names that a mirror may have. */
+export const MIRROR_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;

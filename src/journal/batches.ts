@@ -19,6 +19,8 @@ export interface BatchRecord {
   readonly last: Sequence | null;
   /** Ordinal of this attempt to send these operations, from 1. */
   readonly sending: number;
+  /** How often the same bytes went again while the outcome was unknown. */
+  readonly resends: number;
   readonly state: BatchState;
   readonly requestHash: Sha256;
   readonly reason: string | null;
@@ -38,7 +40,7 @@ export interface BatchDraft {
 }
 
 const COLUMNS = `encode(b.batch_id, 'hex') as batch_id, b.action, lower(b.operations) as first,
-  upper(b.operations) - 1 as last, b.sending, b.state, encode(b.request_hash, 'hex') as request_hash, b.reason,
+  upper(b.operations) - 1 as last, b.sending, b.resends, b.state, encode(b.request_hash, 'hex') as request_hash, b.reason,
   b.send_deadline, b.retry_at, b.job_ids, b.receipt, b.progress`;
 
 const OPEN = `
@@ -64,7 +66,11 @@ export async function refusals(
   a: Attempt,
 ): Promise<{ readonly requests: number; readonly operations: number; readonly code: string | null }> {
   const row = (await run(db, REFUSED, [a.run]))[0] ?? {};
-  return { requests: number(row, 'refused'), operations: number(row, 'rejected'), code: textOrNull(row, 'reason') };
+  return {
+    requests: number(row, 'refused'),
+    operations: number(row, 'rejected'),
+    code: textOrNull(row, 'reason'),
+  };
 }
 
 const LAST = `select max(upper(operations)) - 1 as last from retl.batch where run_id = $1 and action = $2`;
@@ -78,7 +84,11 @@ const STEP = `select ${COLUMNS} from retl.batch b where b.run_id = $1 and b.acti
   order by b.sending desc limit 1`;
 
 /** The newest init or finish of the run; `null` where there is none. @throws JournalError */
-export async function stepBatch(db: Queryable, a: Attempt, action: 'init' | 'finish'): Promise<BatchRecord | null> {
+export async function stepBatch(
+  db: Queryable,
+  a: Attempt,
+  action: 'init' | 'finish',
+): Promise<BatchRecord | null> {
   const row = (await run(db, STEP, [a.run, action]))[0];
   return row === undefined ? null : decodeBatch(row);
 }
@@ -92,6 +102,7 @@ function decodeBatch(row: Record<string, unknown>): BatchRecord {
     first: first === null ? null : sequence(first),
     last: last === null ? null : sequence(last),
     sending: number(row, 'sending'),
+    resends: number(row, 'resends'),
     state: text(row, 'state') as BatchState,
     requestHash: sha256FromHex(text(row, 'request_hash')),
     reason: textOrNull(row, 'reason'),
@@ -123,7 +134,12 @@ export async function prepareBatches(
   action: 'upsert' | 'remove',
   drafts: readonly BatchDraft[],
 ): Promise<void> {
-  await call(db, 'retl.prepare_batches($1,$2,$3,$4,$5,$6,$7)', [a.run, a.epoch, action, ...draftColumns(drafts)]);
+  await call(db, 'retl.prepare_batches($1,$2,$3,$4,$5,$6,$7)', [
+    a.run,
+    a.epoch,
+    action,
+    ...draftColumns(drafts),
+  ]);
 }
 
 /** Prepares again what was proven not to have been applied, whole or in pieces (rule 4). @throws JournalError */
@@ -150,12 +166,22 @@ export async function prepareStep(
 }
 
 /** Rule 3: the epoch-checked commit just before the first byte. @throws JournalError */
-export async function markSending(db: Queryable, a: Attempt, batch: BatchId, deadlineMs: number): Promise<void> {
+export async function markSending(
+  db: Queryable,
+  a: Attempt,
+  batch: BatchId,
+  deadlineMs: number,
+): Promise<void> {
   await call(db, 'retl.mark_sending($1,$2,$3,$4)', [a.run, a.epoch, hashBytes(batch), deadlineMs]);
 }
 
 /** Rule 3: an unknown batch of an idempotent destination goes again: same bytes, same key. @throws JournalError */
-export async function markResending(db: Queryable, a: Attempt, batch: BatchId, deadlineMs: number): Promise<void> {
+export async function markResending(
+  db: Queryable,
+  a: Attempt,
+  batch: BatchId,
+  deadlineMs: number,
+): Promise<void> {
   await call(db, 'retl.mark_resending($1,$2,$3,$4)', [a.run, a.epoch, hashBytes(batch), deadlineMs]);
 }
 
@@ -213,7 +239,12 @@ export async function markStaged(
   ]);
 }
 
-export async function recordProgress(db: Queryable, a: Attempt, batch: BatchId, value: string): Promise<void> {
+export async function recordProgress(
+  db: Queryable,
+  a: Attempt,
+  batch: BatchId,
+  value: string,
+): Promise<void> {
   await call(db, 'retl.record_progress($1,$2,$3,$4)', [a.run, a.epoch, hashBytes(batch), safeText(value)]);
 }
 
@@ -229,7 +260,10 @@ export interface Rejection {
 export type StoreWrites = ReadonlyMap<string, string | null>;
 
 function storeColumns(writes: StoreWrites): readonly unknown[] {
-  return [[...writes.keys()].map(safeText), [...writes.values()].map((v) => (v === null ? null : safeText(v)))];
+  return [
+    [...writes.keys()].map(safeText),
+    [...writes.values()].map((v) => (v === null ? null : safeText(v))),
+  ];
 }
 
 /** Rule 2: receipt, membership and log entry become true together. @throws JournalError */

@@ -132,8 +132,12 @@ export async function loadCandidate(
   return transaction(pool, async (client) => {
     // The source sets the pace of this one statement.
     await run(client, 'set local statement_timeout = 0');
-    const id = generationId(String(await call(client, 'retl.create_candidate($1,$2)', [attempt.run, attempt.epoch])));
-    const stream = client.query(copyFrom(`copy retl.generation_${id} from stdin with (format binary, freeze)`));
+    const id = generationId(
+      String(await call(client, 'retl.create_candidate($1,$2)', [attempt.run, attempt.epoch])),
+    );
+    const stream = client.query(
+      copyFrom(`copy retl.generation_${id} from stdin with (format binary, freeze)`),
+    );
     const ended = new Promise<void>((resolve, reject) => {
       stream.once('finish', resolve);
       stream.once('error', reject);

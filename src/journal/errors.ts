@@ -40,7 +40,11 @@ export function journalError(error: unknown): JournalError {
   // The messages of the journal's own functions hold rules, counts and states only (migrations/).
   if (own !== undefined) return new JournalError(own, code, error instanceof Error ? error.message : code);
   if (UNAVAILABLE.test(code) || NETWORK.test(code) || code === '') {
-    return new JournalError('unavailable', code, `the journal is not available${code === '' ? '' : ` (${code})`}`);
+    return new JournalError(
+      'unavailable',
+      code,
+      `the journal is not available${code === '' ? '' : ` (${code})`}`,
+    );
   }
   return new JournalError('broken', code, `the journal refused a statement (${code})`);
 }

@@ -1,6 +1,10 @@
 /** Read-only views of the journal for people: what `status` and `runs` show. No values, no identities. */
 
+import type pg from 'pg';
 import type { Phase, RunCounts } from '../domain/run.ts';
+import { date, dateOrNull, number, text, textOrNull } from './decode.ts';
+import { openJournal, run } from './pool.ts';
+import { decodeCounts } from './runs.ts';
 
 /** One logical run, counts over all its attempts. */
 export interface RunSummary {
@@ -29,4 +33,88 @@ export interface MirrorSummary {
   readonly held: number;
   readonly baseline: string | null;
   readonly lastRun: RunSummary | null;
+}
+
+/** Opens the journal for `read` and closes it whatever happens. @throws JournalError */
+export async function inspectJournal<T>(url: string, read: (journal: pg.Pool) => Promise<T>): Promise<T> {
+  const pool = openJournal({ url, max: 2, applicationName: 'retl inspect' });
+  try {
+    return await read(pool);
+  } finally {
+    await pool.end();
+  }
+}
+
+const RUNS = `
+  select r.run_id::text as run_id, m.name as mirror, coalesce(r.closing, 'open') as state, r.phase, r.reason,
+    r.holder_namespace || '/' || r.holder_workflow_id as holder, r.released, r.opened_at, r.closed_at,
+    coalesce(g.source_rows, 0) as source_rows, coalesce(g.members, 0) as members, coalesce(g.excluded, 0) as excluded,
+    coalesce(r.planned_added, 0) as to_add, coalesce(r.planned_changed, 0) as to_change,
+    coalesce(r.planned_removed, 0) as to_remove, coalesce(r.planned_unchanged, 0) as unchanged,
+    b.added, b.changed, b.removed, b.rejected, b.unresolved
+  from retl.run r
+  join retl.mirror m using (mirror_id)
+  left join lateral (
+    select source_rows, members, excluded from retl.generation g where g.run_id = r.run_id
+    order by generation_id desc limit 1) g on true
+  cross join lateral (
+    select coalesce(sum(b.added) filter (where b.action = 'upsert'), 0) as added,
+      coalesce(sum(b.changed) filter (where b.action = 'upsert'), 0) as changed,
+      coalesce(sum(b.accepted) filter (where b.action = 'remove'), 0) as removed,
+      coalesce(sum(b.rejected), 0) as rejected,
+      count(*) filter (where b.state in ('sending', 'unknown', 'staged')) as unresolved
+    from retl.batch b where b.run_id = r.run_id) b
+  where $1::text is null or m.name = $1
+  order by r.run_id desc limit $2`;
+
+/** Runs, newest first. @throws JournalError */
+export async function listRuns(
+  journal: pg.Pool,
+  options: { readonly mirror?: string; readonly limit: number },
+): Promise<readonly RunSummary[]> {
+  const rows = await run(journal, RUNS, [options.mirror ?? null, options.limit]);
+  return rows.map((row) => ({
+    runId: text(row, 'run_id'),
+    mirror: text(row, 'mirror'),
+    state: text(row, 'state'),
+    phase: text(row, 'phase') as Phase,
+    reason: textOrNull(row, 'reason'),
+    holder: text(row, 'holder'),
+    released: textOrNull(row, 'released'),
+    openedAt: date(row, 'opened_at'),
+    closedAt: dateOrNull(row, 'closed_at'),
+    counts: decodeCounts(row),
+    unresolvedBatches: number(row, 'unresolved'),
+  }));
+}
+
+const MIRRORS = `
+  select m.name as mirror, m.strategy, t.baseline, coalesce(t.held, 0) + coalesce(u.more, 0) as held
+  from retl.mirror m
+  left join lateral (
+    select * from retl.target t where t.mirror_id = m.mirror_id
+    order by (select max(r.run_id) from retl.run r where r.target_id = t.target_id) desc nulls last limit 1) t on true
+  left join lateral (
+    -- Accepted, but not folded into the table yet: membership is a meaning, not a table.
+    select sum(case b.action when 'upsert' then b.added else -b.accepted end) as more
+    from retl.batch b join retl.run r using (run_id)
+    where r.target_id = t.target_id and b.state = 'settled' and not b.folded) u on true
+  order by m.name`;
+
+/** Mirrors by name, each with what its newest target is known to hold. @throws JournalError */
+export async function listMirrors(journal: pg.Pool): Promise<readonly MirrorSummary[]> {
+  const rows = await run(journal, MIRRORS);
+  return Promise.all(
+    rows.map(async (row) => {
+      const mirror = text(row, 'mirror');
+      const [lastRun] = await listRuns(journal, { mirror, limit: 1 });
+      return {
+        mirror,
+        strategy: text(row, 'strategy'),
+        held: number(row, 'held'),
+        baseline: textOrNull(row, 'baseline'),
+        lastRun: lastRun ?? null,
+      };
+    }),
+  );
 }

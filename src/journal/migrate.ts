@@ -39,7 +39,12 @@ export async function migrations(folder = FOLDER): Promise<readonly Migration[]>
   return Promise.all(
     names.map(async (name) => {
       const sql = await readFile(join(folder, name), 'utf8');
-      return { number: Number(name.slice(0, 4)), name, sql, sha256: createHash('sha256').update(sql).digest('hex') };
+      return {
+        number: Number(name.slice(0, 4)),
+        name,
+        sql,
+        sha256: createHash('sha256').update(sql).digest('hex'),
+      };
     }),
   );
 }

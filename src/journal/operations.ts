@@ -3,8 +3,8 @@
  * of what is being sent.
  */
 
-import type { Action } from '../domain/request.ts';
 import { type Sequence, sequence } from '../domain/ids.ts';
+import type { Action } from '../domain/request.ts';
 import { big, bytes, text } from './decode.ts';
 import { type Queryable, run } from './pool.ts';
 import type { RunRecord } from './runs.ts';
@@ -34,7 +34,8 @@ export async function readOperations(
     identity: text(row, 'identity'),
     payload: text(row, 'payload'),
   }));
-  if (BigInt(rows.length) !== to - from + 1n) throw new Error('planned operations are missing from the journal');
+  if (BigInt(rows.length) !== to - from + 1n)
+    throw new Error('planned operations are missing from the journal');
   return rows;
 }
 

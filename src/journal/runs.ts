@@ -4,7 +4,18 @@
  */
 
 import type pg from 'pg';
-import { type Epoch, epoch, type RunId, runId, type Sha256, sha256FromHex, type TargetId, targetId } from '../domain/ids.ts';
+import {
+  type Epoch,
+  epoch,
+  type RevisionId,
+  type RunId,
+  revisionId,
+  runId,
+  type Sha256,
+  sha256FromHex,
+  type TargetId,
+  targetId,
+} from '../domain/ids.ts';
 import type { Closing, Phase, RunCounts } from '../domain/run.ts';
 import { big, bigOrNull, flag, number, object, one, text, textOrNull } from './decode.ts';
 import { call, type Queryable, run } from './pool.ts';
@@ -78,7 +89,11 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
   );
   switch (answer.kind) {
     case 'admitted':
-      return { kind: 'admitted', run: runId(text(answer, 'run')), resume: resumeKind(text(answer, 'resume')) };
+      return {
+        kind: 'admitted',
+        run: runId(text(answer, 'run')),
+        resume: resumeKind(text(answer, 'resume')),
+      };
     case 'busy':
       return {
         kind: 'busy',
@@ -101,7 +116,12 @@ function resumeKind(word: string): Resume {
 }
 
 /** Raises the run's epoch: every older attempt is refused from here on (rule 9). @throws JournalError */
-export async function beginAttempt(db: Queryable, run: RunId, holder: Holder, step: string): Promise<Attempt> {
+export async function beginAttempt(
+  db: Queryable,
+  run: RunId,
+  holder: Holder,
+  step: string,
+): Promise<Attempt> {
   const value = await call(db, 'retl.begin_attempt($1,$2,$3,$4,$5,$6)', [
     run,
     holder.namespace,
@@ -118,7 +138,7 @@ export interface RunRecord {
   readonly mirror: string;
   readonly target: TargetId;
   readonly targetKey: string;
-  readonly revision: bigint;
+  readonly revision: RevisionId;
   readonly settings: string;
   readonly strategy: 'snapshot-diff' | 'native-replace';
   readonly phase: Phase;
@@ -134,13 +154,17 @@ export interface RunRecord {
   readonly removalsEnd: bigint | null;
   readonly operationsHoldBytes: boolean;
   readonly held: number;
+  /** Whether a request is sending, staged or unknown. */
+  readonly unresolved: boolean;
 }
 
 const RUN = `
   select r.run_id, m.name as mirror, r.target_id, t.target_key, r.revision_id, v.settings, r.strategy, r.phase,
     r.closing, t.baseline, (select log_id::text from retl.journal) as log_id, g.generation_id,
     encode(g.digest, 'hex') as digest, coalesce(g.members, 0) as members, r.first_sequence, r.additions_end,
-    r.removals_end, coalesce(r.operations_hold_bytes, false) as holds_bytes, t.held
+    r.removals_end, coalesce(r.operations_hold_bytes, false) as holds_bytes, t.held,
+    exists (select from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged'))
+      as unresolved
   from retl.run r
   join retl.mirror m using (mirror_id)
   join retl.target t on t.target_id = r.target_id
@@ -157,7 +181,7 @@ export async function loadRun(db: Queryable, id: RunId): Promise<RunRecord> {
     mirror: text(row, 'mirror'),
     target: targetId(big(row, 'target_id')),
     targetKey: text(row, 'target_key'),
-    revision: big(row, 'revision_id'),
+    revision: revisionId(big(row, 'revision_id')),
     settings: text(row, 'settings'),
     strategy: text(row, 'strategy') === 'native-replace' ? 'native-replace' : 'snapshot-diff',
     phase: text(row, 'phase') as Phase,
@@ -172,6 +196,7 @@ export async function loadRun(db: Queryable, id: RunId): Promise<RunRecord> {
     removalsEnd: bigOrNull(row, 'removals_end'),
     operationsHoldBytes: flag(row, 'holds_bytes'),
     held: number(row, 'held'),
+    unresolved: flag(row, 'unresolved'),
   };
 }
 
@@ -224,10 +249,20 @@ export async function recordBaseline(
 export type SealResult =
   | { readonly kind: 'sealed' }
   /** Nothing has been sent. `keys` are the first few key hashes, in hex. */
-  | { readonly kind: 'invalid'; readonly code: string; readonly count: number; readonly keys: readonly string[] };
+  | {
+      readonly kind: 'invalid';
+      readonly code: string;
+      readonly count: number;
+      readonly keys: readonly string[];
+    };
 
 /** Byte limits are of the stored payload alone, without what the request puts around it. @throws JournalError */
-export async function seal(db: Queryable, a: Attempt, maxUpsert: number, maxRemove: number): Promise<SealResult> {
+export async function seal(
+  db: Queryable,
+  a: Attempt,
+  maxUpsert: number,
+  maxRemove: number,
+): Promise<SealResult> {
   const answer = object(await call(db, 'retl.seal($1,$2,$3,$4)', [a.run, a.epoch, maxUpsert, maxRemove]));
   if (answer.kind === 'sealed') return { kind: 'sealed' };
   const keys = Array.isArray(answer.keys) ? answer.keys.map(String) : [];

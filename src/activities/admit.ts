@@ -1,0 +1,106 @@
+/**
+ * Admits a workflow execution to its mirror: a new run, its own, or one whose holder is closed (design.md section 4, "Who
+ * holds a run"). A newcomer is refused while Temporal says that the holder is open, or cannot be asked.
+ */
+
+import { getClient } from '@temporalio/activity';
+import { type Admission, admit, countRun, type Holder, loadRun } from '../journal/runs.ts';
+import { holderOf } from './attempt.ts';
+import { bindDestination, sha256Bytes } from './binding.ts';
+import type { Dependencies } from './deps.ts';
+import type { AdmitArgs, AdmitResult } from './results.ts';
+
+/** @throws RetlError (configuration), JournalError */
+export async function admitRun(deps: Dependencies, args: AdmitArgs): Promise<AdmitResult> {
+  const holder = holderOf(deps, args.firstRunId);
+  let admission = await tryAdmit(deps, args.mirror, holder, null);
+  if (admission.kind === 'busy') {
+    const state = await askTemporal(deps, holder, admission.holder);
+    if (state !== 'closed') {
+      const words = state === 'open' ? 'is open' : 'cannot be asked';
+      return {
+        kind: 'refused',
+        code: 'run.busy',
+        message: `its holder ${nameOf(admission.holder)} ${words}`,
+      };
+    }
+    admission = await tryAdmit(deps, args.mirror, holder, admission.holder.firstRunId);
+  }
+  switch (admission.kind) {
+    case 'busy':
+      return { kind: 'refused', code: 'run.busy', message: `${nameOf(admission.holder)} was faster` };
+    case 'refused':
+      return { kind: 'refused', code: `run.${admission.code}`, message: `mirror ${args.mirror}` };
+    default: {
+      const record = await loadRun(deps.journal, admission.run);
+      return {
+        kind: 'admitted',
+        run: admission.run.toString(),
+        resume: admission.resume,
+        phase: record.phase,
+        unresolved: record.unresolved,
+        counts: await countRun(deps.journal, admission.run),
+        searchAttributes: deps.searchAttributes,
+      };
+    }
+  }
+}
+
+async function tryAdmit(
+  deps: Dependencies,
+  mirror: string,
+  holder: Holder,
+  closedHolder: string | null,
+): Promise<Admission> {
+  const settings = await deps.configuration.mirror(mirror);
+  const destination = bindDestination(deps, settings);
+  const text = deps.configuration.text(settings);
+  return admit(deps.journal, {
+    mirror,
+    strategy: settings.strategy,
+    targetKey: destination.targetKey,
+    settings: text,
+    settingsDigest: sha256Bytes(text),
+    maxRemovalShare: settings.safety.maxRemovalShare,
+    maxRemovals: settings.safety.maxRemovals,
+    emptySnapshot: settings.safety.emptySnapshot,
+    maxBatchRows: destination.limits.rows,
+    maxRequestBytes: destination.limits.bytes,
+    holder,
+    closedHolder,
+    resumeAfter: new Date(Date.now() - settings.resumeMaxAgeMs),
+  });
+}
+
+/** Only an answer of the very cluster and namespace that the holder lives in says anything about it. */
+async function askTemporal(
+  deps: Dependencies,
+  me: Holder,
+  holder: Holder,
+): Promise<'open' | 'closed' | 'unknown'> {
+  if (holder.namespace !== me.namespace || holder.cluster !== deps.cluster) return 'unknown';
+  const { workflowService } = getClient();
+  try {
+    const newest = await workflowService.describeWorkflowExecution({
+      namespace: holder.namespace,
+      execution: { workflowId: holder.workflowId },
+    });
+    const info = newest.workflowExecutionInfo;
+    // Another chain of executions has the id now: the holder's own has ended.
+    if (info?.firstRunId && info.firstRunId !== holder.firstRunId) return 'closed';
+    return info?.status === 1 ? 'open' : 'closed'; // WORKFLOW_EXECUTION_STATUS_RUNNING
+  } catch (error) {
+    return isNotFound(error) ? 'closed' : 'unknown';
+  }
+}
+
+/** gRPC's NOT_FOUND: in this cluster and namespace no execution has that id, so that none is open. */
+const NOT_FOUND = 5;
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === NOT_FOUND;
+}
+
+function nameOf(holder: Holder): string {
+  return `${holder.namespace}/${holder.workflowId}`;
+}

@@ -1,0 +1,151 @@
+/**
+ * One attempt of one journal-writing activity (rule 9): it loads the run, raises the epoch, binds the adapter, keeps the
+ * heartbeat going, and hears when it is told to stop launching.
+ */
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { Context } from '@temporalio/activity';
+import type { Store, Writer, WriterContext } from '../destinations/port.ts';
+import { type BatchId, runId } from '../domain/ids.ts';
+import type { RunCounts } from '../domain/run.ts';
+import type { MirrorSettings } from '../domain/settings.ts';
+import { recordProgress, type StoreWrites } from '../journal/batches.ts';
+import {
+  type Attempt,
+  beginAttempt,
+  countRun,
+  type Holder,
+  loadRun,
+  type RunRecord,
+} from '../journal/runs.ts';
+import { readStore } from '../journal/store.ts';
+import { type BoundDestination, bindDestination } from './binding.ts';
+import type { Dependencies } from './deps.ts';
+import type { RunRef } from './results.ts';
+
+/** How long requests in flight may still finish after the attempt was told to stop, in ms. */
+export const DRAIN_MS = 30_000;
+const HEARTBEAT_MS = 2_000;
+
+export interface RunAttempt {
+  readonly deps: Dependencies;
+  readonly attempt: Attempt;
+  readonly record: RunRecord;
+  readonly settings: MirrorSettings;
+  /** Aborted when the attempt must stop launching: cancelled, paused, or the worker shuts down. */
+  readonly stop: AbortSignal;
+  counts(): Promise<RunCounts>;
+  /** Reads the run again, after a phase has changed. */
+  reload(): Promise<RunRecord>;
+}
+
+/** Who this activity's workflow is, as the journal names holders. */
+export function holderOf(deps: Dependencies, firstRunId: string): Holder {
+  const info = Context.current().info;
+  return {
+    namespace: info.workflowNamespace ?? info.activityNamespace,
+    cluster: deps.cluster,
+    workflowId: info.workflowExecution?.workflowId ?? '',
+    firstRunId,
+  };
+}
+
+/** Begins an attempt and runs `work` with it, heartbeating. @throws JournalError, RetlError */
+export async function withAttempt<T>(
+  deps: Dependencies,
+  ref: RunRef,
+  step: string,
+  work: (a: RunAttempt) => Promise<T>,
+): Promise<T> {
+  const context = Context.current();
+  const timer = setInterval(() => context.heartbeat(), HEARTBEAT_MS);
+  try {
+    const id = runId(ref.run);
+    const attempt = await beginAttempt(deps.journal, id, holderOf(deps, ref.firstRunId), step);
+    const record = await loadRun(deps.journal, id);
+    return await work({
+      deps,
+      attempt,
+      record,
+      settings: deps.configuration.parse(record.settings),
+      stop: context.cancellationSignal,
+      counts: () => countRun(deps.journal, id),
+      reload: () => loadRun(deps.journal, id),
+    });
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** Store writes made while one request is served: they commit with its receipt, and with no other. */
+class RequestStore implements Store {
+  readonly #committed: Map<string, string>;
+  readonly #current = new AsyncLocalStorage<Map<string, string | null>>();
+
+  constructor(committed: Map<string, string>) {
+    this.#committed = committed;
+  }
+
+  get(key: string): string | undefined {
+    const own = this.#current.getStore()?.get(key);
+    return own === undefined ? this.#committed.get(key) : (own ?? undefined);
+  }
+
+  set(key: string, value: string): void {
+    this.#writes().set(key, value);
+  }
+
+  delete(key: string): void {
+    this.#writes().set(key, null);
+  }
+
+  #writes(): Map<string, string | null> {
+    const writes = this.#current.getStore();
+    if (writes === undefined) throw new Error('the store can be written only while a request is served');
+    return writes;
+  }
+
+  /** Runs `work` with a buffer of its own; resolves to what it returned and what it wrote. */
+  async collect<T>(work: () => Promise<T>): Promise<{ readonly value: T; readonly writes: StoreWrites }> {
+    const writes = new Map<string, string | null>();
+    return { value: await this.#current.run(writes, work), writes };
+  }
+
+  committed(writes: StoreWrites): void {
+    for (const [key, value] of writes) {
+      if (value === null) this.#committed.delete(key);
+      else this.#committed.set(key, value);
+    }
+  }
+}
+
+/** An adapter's writer with what the core wraps around it. */
+export interface OpenWriter {
+  readonly destination: BoundDestination;
+  readonly writer: Writer;
+  readonly store: RequestStore;
+  /** Raises the writer's abort signal: the drain limit has passed. */
+  abandon(): void;
+}
+
+/** Opens the run's writer, lets `work` use it, and closes it whatever happens. @throws RetlError, JournalError */
+export async function withWriter<T>(a: RunAttempt, work: (w: OpenWriter) => Promise<T>): Promise<T> {
+  const destination = bindDestination(a.deps, a.settings);
+  const abort = new AbortController();
+  const store = new RequestStore(await readStore(a.deps.journal, a.record.target));
+  const context: WriterContext = {
+    signal: abort.signal,
+    logger: a.deps.logger,
+    store,
+    epoch: a.attempt.epoch,
+    owner: `${a.record.logId}/${a.record.mirror}`,
+    progress: (batch: BatchId, value: string) => recordProgress(a.deps.journal, a.attempt, batch, value),
+    now: () => Date.now(),
+  };
+  const writer = await destination.adapter.open(destination.connection, destination.options, context);
+  try {
+    return await work({ destination, writer, store, abandon: () => abort.abort() });
+  } finally {
+    await writer.close();
+  }
+}

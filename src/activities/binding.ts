@@ -1,0 +1,97 @@
+/** Binds a revision's settings to adapters: secrets put in, schemas applied, at the last moment before use. */
+
+import { createHash, hash } from 'node:crypto';
+import type { Capabilities, DestinationAdapter } from '../destinations/port.ts';
+import { RetlError } from '../domain/errors.ts';
+import type { MirrorSettings } from '../domain/settings.ts';
+import type { SourceAdapter } from '../sources/port.ts';
+import type { Dependencies } from './deps.ts';
+
+export interface BoundDestination {
+  readonly adapter: DestinationAdapter;
+  readonly connection: unknown;
+  readonly options: unknown;
+  readonly capabilities: Capabilities;
+  readonly targetKey: string;
+  /** The mirror's limits, within the provider's. */
+  readonly limits: { readonly rows: number; readonly bytes: number; readonly inFlight: number };
+}
+
+/** @throws RetlError `config.invalid`, `config.secret`, `destination.baseline-unsupported` */
+export function bindDestination(
+  deps: Pick<Dependencies, 'destinations' | 'configuration'>,
+  settings: MirrorSettings,
+): BoundDestination {
+  const d = settings.destination;
+  const adapter = deps.destinations.find((a) => a.type === d.type);
+  if (adapter === undefined) throw new RetlError('config.invalid', { place: 'destination.type' });
+  const connection = parse(
+    adapter.connectionSchema,
+    deps.configuration.resolve(d.connectionOptions),
+    `connections.${d.connection}`,
+  );
+  const options = parse(adapter.optionsSchema, d.options, 'destination');
+  const capabilities = adapter.capabilities(connection, options);
+  if (!capabilities.strategies.includes(settings.strategy) || settings.baseline.kind !== 'new-empty') {
+    throw new RetlError('destination.baseline-unsupported', { type: adapter.type });
+  }
+  return {
+    adapter,
+    connection,
+    options,
+    capabilities,
+    targetKey: adapter.targetKey(connection, options),
+    limits: {
+      rows: Math.min(settings.batch.rows, capabilities.maxRows),
+      bytes: Math.min(settings.batch.bytes, capabilities.maxBytes),
+      inFlight: Math.min(settings.batch.inFlight, capabilities.maxInFlight),
+    },
+  };
+}
+
+export interface BoundSource {
+  readonly adapter: SourceAdapter;
+  readonly connection: unknown;
+}
+
+/** @throws RetlError `config.invalid`, `config.secret` */
+export function bindSource(
+  deps: Pick<Dependencies, 'sources' | 'configuration'>,
+  settings: MirrorSettings,
+): BoundSource {
+  const s = settings.source;
+  const adapter = deps.sources.find((a) => a.type === s.type);
+  if (adapter === undefined) throw new RetlError('config.invalid', { place: 'source.connection' });
+  const resolved = deps.configuration.resolve(s.connectionOptions);
+  return { adapter, connection: parse(adapter.connectionSchema, resolved, `connections.${s.connection}`) };
+}
+
+interface Schema {
+  safeParse(
+    value: unknown,
+  ):
+    | { success: true; data: unknown }
+    | { success: false; error: { issues: readonly { path: readonly PropertyKey[] }[] } };
+}
+
+/** Names the fields that are wrong, never what they hold. */
+function parse(schema: Schema, value: unknown, place: string): unknown {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const fields = result.error.issues.map((issue) => issue.path.map(String).join('.'));
+  throw new RetlError('config.invalid', { place, fields });
+}
+
+/** SHA-256 of the UTF-8 bytes of a text, as 64 hex digits. */
+export function sha256Hex(text: string): string {
+  return hash('sha256', text, 'hex');
+}
+
+/** The same as 32 bytes in latin-1 text: one call, no Buffer. */
+export function sha256Latin1(text: string): string {
+  return hash('sha256', text, 'binary');
+}
+
+export function sha256Bytes(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}

@@ -1,0 +1,109 @@
+/** What can be found out about a mirror before a run, without writing anything anywhere: used by `retl check`. */
+
+import type { WriterContext } from '../destinations/port.ts';
+import type { CheckLine, CheckSubject } from '../domain/check.ts';
+import { ERROR_CODES, RetlError } from '../domain/errors.ts';
+import { epoch } from '../domain/ids.ts';
+import { compileMapping } from '../domain/mapping.ts';
+import type { MirrorSettings } from '../domain/settings.ts';
+import type { Column } from '../domain/source-row.ts';
+import { bindDestination, bindSource, sha256Hex } from './binding.ts';
+import type { Dependencies } from './deps.ts';
+
+type Checker = Pick<Dependencies, 'sources' | 'destinations' | 'configuration' | 'logger'>;
+
+/** Source, mapping and destination of one mirror. */
+export async function* checkMirror(deps: Checker, settings: MirrorSettings): AsyncGenerator<CheckLine, void> {
+  const { mirror } = settings;
+  const columns: { found?: readonly Column[] } = {};
+  yield* attempt(mirror, 'source', async () => {
+    const source = bindSource(deps, settings);
+    const signal = AbortSignal.timeout(60_000);
+    columns.found = await source.adapter.describe(source.connection, settings.source.query, signal);
+    return `${columns.found.length} columns: ${columns.found.map((c) => `${c.name} ${c.typeName}`).join(', ')}`;
+  });
+  const { found } = columns;
+  if (found !== undefined) {
+    yield* attempt(mirror, 'mapping', async () => {
+      if (settings.mapping.kind === 'module') {
+        await deps.configuration.projection(settings.mapping);
+        return 'the mapping’s module loads';
+      }
+      compileMapping(settings.mapping.members, settings.source.key, found, sha256Hex);
+      return `key ${settings.source.key.join(', ')}; ${settings.mapping.members.length} member rule(s)`;
+    });
+  }
+  yield* checkDestination(deps, settings);
+}
+
+async function* checkDestination(deps: Checker, settings: MirrorSettings): AsyncGenerator<CheckLine, void> {
+  const { mirror } = settings;
+  const problems: CheckLine[] = [];
+  for await (const line of attempt(mirror, 'destination', async () => {
+    const bound = bindDestination(deps, settings);
+    const writer = await bound.adapter.open(bound.connection, bound.options, readOnlyContext(deps, mirror));
+    try {
+      for (const p of await writer.preflight()) {
+        const { code, message, remedy } = p;
+        problems.push({
+          kind: 'problem',
+          mirror,
+          subject: 'destination',
+          code,
+          place: null,
+          path: null,
+          message,
+          remedy,
+        });
+      }
+    } finally {
+      await writer.close();
+    }
+    return `${bound.adapter.type}: reachable, and ready to be written`;
+  })) {
+    if (line.kind === 'problem' || problems.length === 0) yield line;
+  }
+  yield* problems;
+}
+
+/** Preflight writes nothing: whatever would need the journal is a bug of the adapter, and fails. */
+function readOnlyContext(deps: Checker, mirror: string): WriterContext {
+  const refuse = () => {
+    throw new Error('a preflight does not write');
+  };
+  return {
+    signal: AbortSignal.timeout(60_000),
+    logger: deps.logger,
+    store: { get: () => undefined, set: refuse, delete: refuse },
+    epoch: epoch(1n),
+    owner: `check/${mirror}`,
+    progress: async () => refuse(),
+    now: () => Date.now(),
+  };
+}
+
+/** One finding: what `work` says, or the error it throws, in this project's own words. */
+export async function* attempt(
+  mirror: string | null,
+  subject: CheckSubject,
+  work: () => Promise<string>,
+): AsyncGenerator<CheckLine, void> {
+  try {
+    yield { kind: 'passed', mirror, subject, facts: await work() };
+  } catch (error) {
+    yield problemOf(mirror, subject, error);
+  }
+}
+
+export function problemOf(mirror: string | null, subject: CheckSubject, error: unknown): CheckLine {
+  const base = { kind: 'problem', mirror, subject, place: null, path: null } as const;
+  if (error instanceof RetlError) {
+    const { meaning, remedy } = ERROR_CODES[error.code];
+    const details = Object.entries(error.details).map(
+      ([k, v]) => `${k}=${Array.isArray(v) ? v.join(', ') : String(v)}`,
+    );
+    return { ...base, code: error.code, message: [meaning, ...details].join(' '), remedy };
+  }
+  const name = error instanceof Error ? error.name : typeof error;
+  return { ...base, code: 'unexpected', message: `An unexpected ${name}.`, remedy: 'Please report it.' };
+}

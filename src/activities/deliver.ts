@@ -1,0 +1,53 @@
+/** Delivers a window of additions or removals, and moves the run on once all of them are accepted (rule 1). */
+
+import { largestPayloadAllowed } from '../domain/request.ts';
+import { refusals } from '../journal/batches.ts';
+import { beginFinish, beginRemovals } from '../journal/runs.ts';
+import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
+import { bindDestination } from './binding.ts';
+import { DeliveryWindow } from './delivery/window.ts';
+import type { Dependencies } from './deps.ts';
+import { attachWriter } from './init.ts';
+import type { DeliverArgs, StepResult } from './results.ts';
+
+/** @throws RetlError, JournalError */
+export async function deliver(deps: Dependencies, args: DeliverArgs): Promise<StepResult> {
+  return withAttempt(deps, args, args.action === 'upsert' ? 'additions' : 'removals', async (a) => {
+    const phase = args.action === 'upsert' ? 'additions' : 'removals';
+    // The phase is over already: an earlier attempt's answer was lost.
+    if (a.record.phase !== phase) return { kind: 'done', counts: await a.counts() };
+    const refused = await refusals(deps.journal, a.attempt);
+    const resolveOnly = args.resolveOnly || refused.requests + refused.operations > 0;
+    const result = await withWriter(a, async (w) => {
+      const unready = await attachWriter(a, w);
+      return unready ?? (await deliverWindow(a, w, args, resolveOnly));
+    });
+    if (result.kind !== 'done') return result;
+    if (refused.requests + refused.operations > 0) {
+      return { kind: 'rejected', code: refused.code ?? 'rejected', counts: await a.counts() };
+    }
+    if (!args.resolveOnly) await moveOn(a, args.action);
+    return { kind: 'done', counts: await a.counts() };
+  });
+}
+
+async function deliverWindow(
+  a: RunAttempt,
+  w: OpenWriter,
+  args: DeliverArgs,
+  resolveOnly: boolean,
+): Promise<StepResult> {
+  const limits = { until: Date.now() + args.windowMs, resolveOnly };
+  const end = await new DeliveryWindow(a, w, args.action, limits).run();
+  return { ...end, counts: await a.counts() };
+}
+
+async function moveOn(a: RunAttempt, action: 'upsert' | 'remove'): Promise<void> {
+  if (action === 'remove') return beginFinish(a.deps.journal, a.attempt);
+  const { adapter, options, limits } = bindDestination(a.deps, a.settings);
+  await beginRemovals(
+    a.deps.journal,
+    a.attempt,
+    largestPayloadAllowed(adapter.frame('remove', options), limits.bytes),
+  );
+}

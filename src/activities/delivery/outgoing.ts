@@ -1,0 +1,162 @@
+/**
+ * Requests on their way out: operations read by ranges and cut by rows and exact bytes into batches (rule 2: what is
+ * journaled is a recipe over sealed rows, and the hash that proves the rebuilt bytes the same).
+ */
+
+import type { BatchRequest } from '../../destinations/port.ts';
+import { type BatchId, type Sequence, type Sha256, sequence, sha256FromHex } from '../../domain/ids.ts';
+import {
+  type Action,
+  batchId,
+  buildBody,
+  cutBatch,
+  type Operation,
+  operationId,
+  type RequestFrame,
+} from '../../domain/request.ts';
+import type { BatchDraft, BatchRecord } from '../../journal/batches.ts';
+import { readOperations, type StoredOperation } from '../../journal/operations.ts';
+import type { OpenWriter, RunAttempt } from '../attempt.ts';
+import { sha256Hex } from '../binding.ts';
+
+/** A batch in memory, journaled or about to be. */
+export interface Outgoing {
+  readonly draft: BatchDraft;
+  readonly first: Sequence;
+  readonly sending: number;
+  readonly request: BatchRequest;
+}
+
+const NO_PAYLOAD = sha256FromHex('0'.repeat(64));
+
+/** Builds requests of one action of one run. */
+export class RequestBuilder {
+  readonly frame: RequestFrame;
+  readonly #mirror: string;
+
+  constructor(
+    private readonly a: RunAttempt,
+    private readonly w: OpenWriter,
+    readonly action: Action,
+  ) {
+    this.frame = w.destination.adapter.frame(action, w.destination.options);
+    this.#mirror = `${a.record.logId}/${a.record.mirror}`;
+  }
+
+  /** The operation with the id it has when it is sent for the `sending`th time in this run. */
+  operation(stored: StoredOperation, sending: number): Operation {
+    const { record } = this.a;
+    const id = operationId(
+      {
+        mirror: this.#mirror,
+        run: record.run,
+        revision: record.revision,
+        target: record.target,
+        action: this.action,
+        identityHash: named(stored.identityHash),
+        payloadHash: stored.payloadHash.length === 0 ? NO_PAYLOAD : named(stored.payloadHash),
+        ordinal: sending,
+      },
+      sha256Hex,
+    );
+    return { id, identity: stored.identity, payload: stored.payload };
+  }
+
+  /** One batch of these operations, which follow one another from `first`. */
+  build(operations: readonly Operation[], first: bigint, sending: number, bytes: number): Outgoing {
+    const id = batchId(
+      {
+        mirror: this.#mirror,
+        run: this.a.record.run,
+        action: this.action,
+        operations: operations.map((op) => op.id),
+        ordinal: sending,
+      },
+      sha256Hex,
+    );
+    const body = buildBody(this.frame, operations);
+    const last = sequence(first + BigInt(operations.length) - 1n);
+    return {
+      draft: { id, last, requestHash: sha256FromHex(sha256Hex(body)), requestBytes: bytes },
+      first: sequence(first),
+      sending,
+      request: { batchId: id, action: this.action, idempotencyKey: id, operations, body },
+    };
+  }
+
+  /**
+   * Cuts as many batches as the operations fill; the last may be short only where `atEnd`.
+   * @returns the batches, and how many operations they take.
+   */
+  cut(
+    operations: readonly Operation[],
+    first: bigint,
+    sending: number,
+    atEnd: boolean,
+  ): { readonly batches: readonly Outgoing[]; readonly taken: number } {
+    const { rows, bytes } = this.w.destination.limits;
+    const batches: Outgoing[] = [];
+    let taken = 0;
+    while (taken < operations.length) {
+      const cut = cutBatch(this.frame, operations, { rows, bytes }, taken);
+      const full = cut.end < operations.length || cut.end - taken === rows;
+      if (!full && !atEnd) break;
+      batches.push(this.build(operations.slice(taken, cut.end), first + BigInt(taken), sending, cut.bytes));
+      taken = cut.end;
+    }
+    return { batches, taken };
+  }
+
+  /** A journaled batch, rebuilt from its rows. @throws Error where the bytes are not those that were journaled. */
+  async rebuild(batch: BatchRecord): Promise<Outgoing> {
+    const operations = await this.operationsOf(batch, batch.sending);
+    const built = this.build(
+      operations,
+      batch.first ?? 0n,
+      batch.sending,
+      Buffer.byteLength(buildBody(this.frame, operations)),
+    );
+    if (built.draft.id !== batch.id || built.draft.requestHash !== batch.requestHash) {
+      throw new Error('rule 2: the rebuilt request is not the one that was journaled');
+    }
+    return built;
+  }
+
+  /** The operations of a journaled batch, with the ids of their `sending`th sending. */
+  async operationsOf(batch: BatchRecord, sending: number): Promise<readonly Operation[]> {
+    if (batch.first === null || batch.last === null) throw new Error('a step has no operations');
+    const rows = await readOperations(
+      this.a.deps.journal,
+      this.a.record,
+      this.action,
+      batch.first,
+      batch.last,
+    );
+    return rows.map((row) => this.operation(row, sending));
+  }
+
+  /** What replaces a batch that was proven not applied: the same operations again, halved where it was too large. */
+  async again(batch: BatchRecord, halve: boolean): Promise<readonly Outgoing[]> {
+    const sending = batch.sending + 1;
+    const operations = await this.operationsOf(batch, sending);
+    const first = batch.first ?? 0n;
+    const middle = halve ? Math.ceil(operations.length / 2) : operations.length;
+    const pieces = [operations.slice(0, middle), operations.slice(middle)].filter((p) => p.length > 0);
+    return pieces.map((piece, i) =>
+      this.build(
+        piece,
+        i === 0 ? first : first + BigInt(middle),
+        sending,
+        Buffer.byteLength(buildBody(this.frame, piece)),
+      ),
+    );
+  }
+}
+
+function named(bytes: Buffer): Sha256 {
+  return sha256FromHex(bytes.toString('hex'));
+}
+
+export function idOf(outgoing: Outgoing): BatchId {
+  return outgoing.draft.id;
+}

@@ -1,0 +1,76 @@
+/**
+ * Extracts a candidate: the whole query, read once, validated, mapped and loaded, in one transaction of the journal. An
+ * attempt that dies leaves nothing, and the next reads everything anew (rule 8). No row leaves this activity.
+ */
+
+import { identityHashInput } from '../domain/folding.ts';
+import { compileMapping } from '../domain/mapping.ts';
+import type { MappedRow } from '../domain/member.ts';
+import { compileProjection } from '../domain/projection.ts';
+import type { Column, RawRow } from '../domain/source-row.ts';
+import { type CandidateSink, loadCandidate } from '../journal/candidate.ts';
+import type { SourceSnapshot } from '../sources/port.ts';
+import { type RunAttempt, withAttempt } from './attempt.ts';
+import { bindDestination, bindSource, sha256Hex, sha256Latin1 } from './binding.ts';
+import type { Dependencies } from './deps.ts';
+import type { RunRef, StepResult } from './results.ts';
+
+/** @throws RetlError `source.*`, `data.*`, JournalError */
+export async function extract(deps: Dependencies, ref: RunRef): Promise<StepResult> {
+  return withAttempt(deps, ref, 'extract', async (a) => {
+    if (a.record.phase !== 'extract') return { kind: 'done', counts: await a.counts() };
+    const source = bindSource(deps, a.settings);
+    const snapshot = await source.adapter.open(source.connection, a.settings.source.query, a.stop);
+    try {
+      const map = await compileRow(a, snapshot.columns);
+      const types = JSON.stringify(keyTypes(a.settings.source.key, snapshot.columns));
+      await loadCandidate(deps.journal, a.attempt, types, (sink) => load(a, snapshot, map, sink));
+    } catch (error) {
+      // Told to stop: the transaction is gone and nothing was kept; a later run reads the source anew.
+      if (a.stop.aborted) return { kind: 'stopped', counts: await a.counts() };
+      throw error;
+    } finally {
+      await snapshot.close();
+    }
+    return { kind: 'done', counts: await a.counts() };
+  });
+}
+
+async function load(
+  a: RunAttempt,
+  snapshot: SourceSnapshot,
+  map: (row: RawRow) => MappedRow,
+  sink: CandidateSink,
+): Promise<void> {
+  const fold = identityHashInput(bindDestination(a.deps, a.settings).capabilities.identityFolding);
+  for await (const page of snapshot.pages()) {
+    a.stop.throwIfAborted();
+    for (const row of page) {
+      const { sourceKey, members } = map(row);
+      if (members.length === 0) sink.addExcluded(sourceKey);
+      let memberNo = 0;
+      for (const m of members) {
+        sink.addMember(sourceKey, memberNo, {
+          identityHash: sha256Latin1(fold(m.identity)),
+          payloadHash: sha256Latin1(m.upsert),
+          identity: m.identity,
+          upsert: m.upsert,
+          remove: m.remove,
+        });
+        memberNo += 1;
+      }
+    }
+    await sink.drain();
+  }
+}
+
+async function compileRow(a: RunAttempt, columns: readonly Column[]): Promise<(row: RawRow) => MappedRow> {
+  const { mapping, source } = a.settings;
+  if (mapping.kind === 'rules') return compileMapping(mapping.members, source.key, columns, sha256Hex);
+  const projection = await a.deps.configuration.projection(mapping);
+  return compileProjection(projection, source.key, columns, sha256Hex);
+}
+
+function keyTypes(key: readonly string[], columns: readonly Column[]): readonly string[] {
+  return key.map((name) => columns.find((c) => c.name === name)?.typeName ?? '');
+}

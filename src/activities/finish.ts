@@ -1,0 +1,45 @@
+/** Finishes the session explicitly, also for an empty or unchanged snapshot (rule 10). */
+
+import type { FinishRequest } from '../destinations/port.ts';
+import type { BatchId } from '../domain/ids.ts';
+import { type RunAttempt, withAttempt, withWriter } from './attempt.ts';
+import type { Dependencies } from './deps.ts';
+import { attachWriter } from './init.ts';
+import type { RunRef, StepResult } from './results.ts';
+import { runStep } from './step.ts';
+
+/** @throws RetlError, JournalError */
+export async function finishRun(deps: Dependencies, ref: RunRef): Promise<StepResult> {
+  return withAttempt(deps, ref, 'finish', async (a) => {
+    if (a.record.phase !== 'finish') return { kind: 'done', counts: await a.counts() };
+    return withWriter(a, async (w) => {
+      const unready = await attachWriter(a, w);
+      if (unready !== null) return unready;
+      return runStep(a, w, {
+        action: 'finish',
+        request: (id) => requestOf(a, id),
+        send: (request) => w.writer.finish(known(request)),
+        reconcile: (request, batch) =>
+          w.writer.reconcileFinish(known(request), batch.receipt === null ? null : JSON.parse(batch.receipt)),
+      });
+    });
+  });
+}
+
+function requestOf(a: RunAttempt, id: BatchId): FinishRequest {
+  const { generation, generationDigest, members } = a.record;
+  if (generation === null || generationDigest === null)
+    throw new Error('rule 1: no sealed generation to finish');
+  return {
+    batchId: id,
+    idempotencyKey: id,
+    generation: generation.toString(),
+    members,
+    digest: generationDigest,
+  };
+}
+
+function known(request: FinishRequest | null): FinishRequest {
+  if (request === null) throw new Error('a finish has a request');
+  return request;
+}

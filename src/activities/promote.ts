@@ -1,0 +1,26 @@
+/**
+ * After the finish is accepted: folds what was accepted into the membership, promotes the generation and completes the
+ * run in one transaction, and drops superseded generations that nothing refers to. No provider call.
+ */
+
+import type { RunCounts } from '../domain/run.ts';
+import { fold, promote, prune } from '../journal/runs.ts';
+import { withAttempt } from './attempt.ts';
+import type { Dependencies } from './deps.ts';
+import type { RunRef } from './results.ts';
+
+/** Batches folded in one transaction; 200 batches of 1,000 members take about a second. */
+export const FOLD_BATCHES = 200;
+const PRUNE_AT_ONCE = 5;
+
+/** @throws JournalError */
+export async function promoteRun(deps: Dependencies, ref: RunRef): Promise<{ readonly counts: RunCounts }> {
+  return withAttempt(deps, ref, 'promote', async (a) => {
+    if (a.record.phase === 'promote') {
+      while ((await fold(deps.journal, a.attempt, FOLD_BATCHES)) > 0) a.stop.throwIfAborted();
+      await promote(deps.journal, a.attempt);
+      await prune(deps.journal, a.record.run, PRUNE_AT_ONCE);
+    }
+    return { counts: await a.counts() };
+  });
+}

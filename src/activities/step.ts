@@ -1,0 +1,159 @@
+/**
+ * A step of the session, init or finish: prepared, sending, accepted, journaled like a batch (design.md section 4). An
+ * answer that was lost leaves it unknown; it is then reconciled and never simply sent again (rules 3 and 10).
+ */
+
+import type { FinishRequest, StepOutcome } from '../destinations/port.ts';
+import { type BatchId, sha256FromHex } from '../domain/ids.ts';
+import { batchId } from '../domain/request.ts';
+import {
+  type BatchRecord,
+  markNotApplied,
+  markRefused,
+  markResending,
+  markSending,
+  markStaged,
+  markUnknown,
+  prepareStep,
+  type StoreWrites,
+  settleStep,
+  stepBatch,
+} from '../journal/batches.ts';
+import type { OpenWriter, RunAttempt } from './attempt.ts';
+import { sha256Hex } from './binding.ts';
+import { backoffMs, receiptText, SEND_DEADLINE_MS } from './delivery/policy.ts';
+import { withRetries } from './delivery/record.ts';
+import type { StepResult } from './results.ts';
+
+export interface StepCalls {
+  readonly action: 'init' | 'finish';
+  /** What is sent; its hash stands in the journal before it is. */
+  request(id: BatchId): FinishRequest | null;
+  send(request: FinishRequest | null): Promise<StepOutcome>;
+  reconcile(request: FinishRequest | null, batch: BatchRecord): Promise<StepOutcome>;
+}
+
+/** Brings the step as far as it goes in this attempt. @throws JournalError */
+export async function runStep(a: RunAttempt, w: OpenWriter, calls: StepCalls): Promise<StepResult> {
+  const found = await stepBatch(a.deps.journal, a.attempt, calls.action);
+  const waitMs = (found?.retryAt?.getTime() ?? 0) - Date.now();
+  switch (found?.state) {
+    case 'settled':
+      return { kind: 'done', counts: await a.counts() };
+    case 'refused':
+      return { kind: 'rejected', code: found.reason ?? 'refused', counts: await a.counts() };
+    case 'unknown':
+    case 'staged':
+      return reconcile(a, w, calls, found);
+    case 'not-applied':
+      if (waitMs > 0) return waiting(a, found.reason ?? 'not-applied', waitMs, found.id);
+      return send(a, w, calls, await prepare(a, calls, found.sending + 1), found.sending + 1);
+    case 'prepared':
+      return send(a, w, calls, found.id, found.sending);
+    default:
+      return send(a, w, calls, await prepare(a, calls, 1), 1);
+  }
+}
+
+async function prepare(a: RunAttempt, calls: StepCalls, ordinal: number): Promise<BatchId> {
+  const id = batchId(
+    {
+      mirror: `${a.record.logId}/${a.record.mirror}`,
+      run: a.record.run,
+      action: calls.action,
+      operations: [],
+      ordinal,
+    },
+    sha256Hex,
+  );
+  const text = JSON.stringify(calls.request(id));
+  await prepareStep(a.deps.journal, a.attempt, calls.action, id, sha256FromHex(sha256Hex(text)), text.length);
+  return id;
+}
+
+async function send(
+  a: RunAttempt,
+  w: OpenWriter,
+  calls: StepCalls,
+  id: BatchId,
+  ordinal: number,
+): Promise<StepResult> {
+  await markSending(a.deps.journal, a.attempt, id, SEND_DEADLINE_MS);
+  const { value, writes } = await w.store.collect(() => answered(() => calls.send(calls.request(id))));
+  return record(a, id, value, writes, ordinal, w.destination.capabilities.recovery !== 'manual');
+}
+
+async function reconcile(
+  a: RunAttempt,
+  w: OpenWriter,
+  calls: StepCalls,
+  batch: BatchRecord,
+): Promise<StepResult> {
+  const { recovery } = w.destination.capabilities;
+  if (recovery === 'manual') return blocked(a, batch);
+  if (recovery === 'idempotent' && batch.state === 'unknown') {
+    await markResending(a.deps.journal, a.attempt, batch.id, SEND_DEADLINE_MS);
+  }
+  const request = calls.request(batch.id);
+  const { value, writes } = await w.store.collect(() => answered(() => calls.reconcile(request, batch)));
+  return record(a, batch.id, value, writes, batch.resends + 1, recovery === 'idempotent');
+}
+
+async function record(
+  a: RunAttempt,
+  id: BatchId,
+  outcome: StepOutcome,
+  writes: StoreWrites,
+  tries: number,
+  /** Whether a later attempt can find out what an unknown outcome was. */
+  retryable: boolean,
+): Promise<StepResult> {
+  const { journal } = a.deps;
+  switch (outcome.kind) {
+    case 'accepted':
+      await withRetries(() => settleStep(journal, a.attempt, id, receiptText(outcome.receipt), writes));
+      return { kind: 'done', counts: await a.counts() };
+    case 'pending':
+      await withRetries(() =>
+        markStaged(journal, a.attempt, id, outcome.jobIds, receiptText(outcome.receipt), 0),
+      );
+      return { kind: 'blocked', code: 'pending', batch: id, counts: await a.counts() };
+    case 'not-applied': {
+      const ms = Math.max(outcome.retryAfterMs ?? 0, backoffMs(tries));
+      await withRetries(() => markNotApplied(journal, a.attempt, id, outcome.code, ms));
+      return waiting(a, outcome.code, ms, id);
+    }
+    case 'misconfigured':
+      await withRetries(() => markNotApplied(journal, a.attempt, id, outcome.code, 0));
+      return { kind: 'misconfigured', code: outcome.code, counts: await a.counts() };
+    case 'refused':
+      await withRetries(() => markRefused(journal, a.attempt, id, outcome.code, outcome.reason));
+      return { kind: 'rejected', code: outcome.code, counts: await a.counts() };
+    case 'unknown':
+      await withRetries(() => markUnknown(journal, a.attempt, id, outcome.code));
+      if (!retryable) return { kind: 'blocked', code: outcome.code, batch: id, counts: await a.counts() };
+      return waiting(a, outcome.code, backoffMs(tries), id);
+  }
+}
+
+/** A writer that throws has answered nothing: the outcome is unknown. */
+async function answered(call: () => Promise<StepOutcome>): Promise<StepOutcome> {
+  try {
+    return await call();
+  } catch {
+    return { kind: 'unknown', code: 'adapter-threw' };
+  }
+}
+
+async function waiting(a: RunAttempt, code: string, ms: number, batch: BatchId): Promise<StepResult> {
+  return { kind: 'wait', code, ms, batch, counts: await a.counts() };
+}
+
+async function blocked(a: RunAttempt, batch: BatchRecord): Promise<StepResult> {
+  return {
+    kind: 'blocked',
+    code: batch.reason ?? 'cannot-be-verified',
+    batch: batch.id,
+    counts: await a.counts(),
+  };
+}

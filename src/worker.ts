@@ -1,0 +1,238 @@
+/**
+ * The worker: the composition root. It puts configuration, journal, adapters and Temporal together, and polls until it is
+ * told to stop; `--check [mirror …]` finds out what can be found out beforehand, and ends.
+ *
+ *   RETL_PROJECT  folder of retl.yaml (or --project; default: the current folder)
+ *   TEMPORAL_*    Temporal's own environment configuration
+ */
+
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { loadClientConnectConfig } from '@temporalio/envconfig';
+import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
+import { attempt, checkMirror, problemOf } from './activities/check.ts';
+import type { Configuration, Dependencies } from './activities/deps.ts';
+import { createActivities } from './activities/index.ts';
+import { expectValid, loadBase, loadProject } from './config/load.ts';
+import { loadProjection } from './config/projection-module.ts';
+import { resolveReferences, resolveText, secretsOf } from './config/secrets.ts';
+import { parseSettings, settingsText } from './config/settings-text.ts';
+import { httpDestination } from './destinations/http/index.ts';
+import type { DestinationAdapter, Logger } from './destinations/port.ts';
+import { postgresDestination } from './destinations/postgres/index.ts';
+import type { CheckLine } from './domain/check.ts';
+import { RetlError } from './domain/errors.ts';
+import type { TemporalSettings } from './domain/settings.ts';
+import { requireSchema } from './journal/migrate.ts';
+import { openJournal } from './journal/pool.ts';
+import type { SourceAdapter } from './sources/port.ts';
+import { postgresSource } from './sources/postgres/source.ts';
+
+export const SOURCES: readonly SourceAdapter[] = [postgresSource];
+export const DESTINATIONS: readonly DestinationAdapter[] = [httpDestination, postgresDestination];
+
+const ATTRIBUTES = ['RetlMirror', 'RetlPhase', 'RetlOutcome'];
+const EXIT_FAILURE = 1;
+const EXIT_USAGE = 2;
+
+export interface WorkerSetup {
+  readonly projectDir: string;
+  readonly destinations: readonly DestinationAdapter[];
+  readonly logger: Logger;
+}
+
+/** Reads configuration anew for every admission, so that a changed mirror needs no restart. */
+export function configurationOf(setup: WorkerSetup): Configuration {
+  const { projectDir } = setup;
+  const types = { sources: SOURCES, destinations: setup.destinations };
+  return {
+    async mirror(name) {
+      const project = expectValid(await loadProject(projectDir, types));
+      const found = project.mirrors.find((m) => m.mirror === name);
+      if (found === undefined) throw new RetlError('config.unknown-mirror', { mirror: name });
+      return found;
+    },
+    text: settingsText,
+    parse: parseSettings,
+    resolve(options) {
+      const { env, readFile } = secretsOf(projectDir);
+      return resolveReferences(options, env, readFile);
+    },
+    projection: (mapping) => loadProjection(mapping, projectDir),
+  };
+}
+
+/** Runs a worker until it is told to stop; `ready` is called once it polls. */
+export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<void> {
+  const base = expectValid(await loadBase(setup.projectDir));
+  const { env, readFile } = secretsOf(setup.projectDir);
+  const journal = openJournal({ url: resolveText(base.journal.url, env, readFile) });
+  const connection = await connect(base.temporal);
+  try {
+    await requireSchema(journal);
+    const dependencies: Dependencies = {
+      journal,
+      sources: SOURCES,
+      destinations: setup.destinations,
+      configuration: configurationOf(setup),
+      logger: setup.logger,
+      cluster: await clusterId(connection.native),
+      searchAttributes: await hasAttributes(connection.native, connection.namespace),
+    };
+    const worker = await Worker.create({
+      connection: connection.native,
+      namespace: connection.namespace,
+      taskQueue: base.temporal.taskQueue,
+      ...workflowCode(),
+      activities: createActivities(dependencies),
+      maxHeartbeatThrottleInterval: '2 seconds',
+      defaultHeartbeatThrottleInterval: '2 seconds',
+      shutdownGraceTime: '1 second',
+      shutdownForceTime: '1 minute',
+    });
+    const running = worker.run();
+    ready();
+    await running;
+  } finally {
+    await connection.native.close();
+    await journal.end();
+  }
+}
+
+/** Prebuilt where the project was built; bundled at start from the sources otherwise. */
+function workflowCode(): Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'> {
+  const bundle = fileURLToPath(new URL('./workflow-bundle.js', import.meta.url));
+  if (existsSync(bundle)) return { workflowBundle: { codePath: bundle } };
+  return { workflowsPath: fileURLToPath(new URL('./workflows/index.ts', import.meta.url)) };
+}
+
+interface Connected {
+  readonly native: NativeConnection;
+  readonly namespace: string;
+}
+
+async function connect(settings: TemporalSettings): Promise<Connected> {
+  const config = loadClientConnectConfig(settings.profile === null ? {} : { profile: settings.profile });
+  const address = settings.address ?? config.connectionOptions.address ?? 'localhost:7233';
+  const namespace = settings.namespace ?? config.namespace ?? 'default';
+  try {
+    return { native: await NativeConnection.connect({ ...config.connectionOptions, address }), namespace };
+  } catch {
+    throw new RetlError('temporal.connect', { address, namespace });
+  }
+}
+
+/** Tells clusters apart, so that "not found" is believed of the right one only; `''` where it is not told. */
+async function clusterId(connection: NativeConnection): Promise<string> {
+  try {
+    return (await connection.workflowService.getClusterInfo({})).clusterId ?? '';
+  } catch {
+    return '';
+  }
+}
+
+async function hasAttributes(connection: NativeConnection, namespace: string): Promise<boolean> {
+  try {
+    const found = await connection.operatorService.listSearchAttributes({ namespace });
+    return ATTRIBUTES.every((name) => name in (found.customAttributes ?? {}));
+  } catch {
+    return false; // not allowed to ask: the workflow does without
+  }
+}
+
+/** Prints findings as JSON lines; resolves to whether all is well. */
+async function check(setup: WorkerSetup, names: readonly string[]): Promise<boolean> {
+  let good = true;
+  const say = (line: CheckLine) => {
+    good &&= line.kind === 'passed';
+    process.stdout.write(`${JSON.stringify(line)}\n`);
+  };
+  const project = await loadProject(setup.projectDir, { sources: SOURCES, destinations: setup.destinations });
+  if (project.kind === 'invalid') {
+    for (const p of project.problems) {
+      say({
+        kind: 'problem',
+        mirror: null,
+        subject: 'configuration',
+        code: 'config.invalid',
+        place: `${p.file}${p.line === null ? '' : `:${p.line}:${p.column}`}`,
+        path: p.path,
+        message: p.message,
+        remedy: p.remedy,
+      });
+    }
+    return good;
+  }
+  const chosen = project.settings.mirrors.filter((m) => names.length === 0 || names.includes(m.mirror));
+  for (const name of names) {
+    if (!chosen.some((m) => m.mirror === name)) {
+      say(problemOf(name, 'configuration', new RetlError('config.unknown-mirror', { mirror: name })));
+    }
+  }
+  say({
+    kind: 'passed',
+    mirror: null,
+    subject: 'configuration',
+    facts: `${project.settings.mirrors.length} mirror(s)`,
+  });
+  for await (const line of attempt(null, 'journal', () =>
+    checkJournal(setup.projectDir, project.settings.journal.url),
+  )) {
+    say(line);
+  }
+  const deps = {
+    sources: SOURCES,
+    destinations: setup.destinations,
+    configuration: configurationOf(setup),
+    logger: setup.logger,
+  };
+  for (const mirror of chosen) for await (const line of checkMirror(deps, mirror)) say(line);
+  return good;
+}
+
+async function checkJournal(projectDir: string, url: string): Promise<string> {
+  const { env, readFile } = secretsOf(projectDir);
+  const journal = openJournal({ url: resolveText(url, env, readFile), max: 1 });
+  try {
+    await requireSchema(journal);
+    return 'its schema is this version’s';
+  } finally {
+    await journal.end();
+  }
+}
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { project: { type: 'string' }, check: { type: 'boolean', default: false } },
+  });
+  const logger = new DefaultLogger('WARN');
+  const setup: WorkerSetup = {
+    projectDir: resolve(values.project ?? process.env.RETL_PROJECT ?? '.'),
+    destinations: DESTINATIONS,
+    logger: { info: (m, f) => logger.info(m, f), warn: (m, f) => logger.warn(m, f) },
+  };
+  if (values.check) return (await check(setup, positionals)) ? 0 : EXIT_USAGE;
+  Runtime.install({ logger, shutdownSignals: ['SIGINT', 'SIGTERM'] });
+  await runWorker(setup, () => process.stdout.write(`${JSON.stringify({ ready: true })}\n`));
+  return 0;
+}
+
+if (process.argv[1] !== undefined && import.meta.filename === resolve(process.argv[1])) {
+  main().then(
+    (code) => {
+      process.exitCode = code;
+    },
+    (error: unknown) => {
+      // A driver's words may hold secrets: only this project's own are printed.
+      const words =
+        error instanceof RetlError
+          ? error.message
+          : `the worker ended (${error instanceof Error ? error.name : 'error'})`;
+      process.stderr.write(`${words}\n`);
+      process.exitCode = error instanceof RetlError && error.recourse === 'fix' ? EXIT_USAGE : EXIT_FAILURE;
+    },
+  );
+}

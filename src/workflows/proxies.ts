@@ -1,0 +1,54 @@
+/**
+ * Time-outs and retries of every activity, in this one file.
+ *
+ * An attempt that is not heard of for HEARTBEAT is taken for dead and another begins; the journal's epoch makes the dead
+ * one harmless (rule 9). Transport and database failures back off and retry for about a quarter of an hour; then the
+ * workflow ends and the run can be resumed. Waits that a provider asks for are timers of the workflow, not retries.
+ */
+
+import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../activities/index.ts';
+
+const HEARTBEAT = '20 seconds';
+
+const retry = {
+  initialInterval: '1 second',
+  backoffCoefficient: 2,
+  maximumInterval: '1 minute',
+  maximumAttempts: 20,
+} as const;
+
+/** Told to stop, an activity first records what it has in flight: the workflow waits for that. */
+const cancellationType = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
+
+/** Short journal writes. */
+export const { admit, release } = proxyActivities<Activities>({
+  startToCloseTimeout: '2 minutes',
+  heartbeatTimeout: HEARTBEAT,
+  cancellationType,
+  retry,
+});
+
+/** Requests of a session, and set-based work of the journal. */
+export const { init, seal, guard, finish, promote, close } = proxyActivities<Activities>({
+  startToCloseTimeout: '2 hours',
+  heartbeatTimeout: HEARTBEAT,
+  cancellationType,
+  retry,
+});
+
+/** The whole query, in one go. */
+export const { extract } = proxyActivities<Activities>({
+  startToCloseTimeout: '24 hours',
+  heartbeatTimeout: HEARTBEAT,
+  cancellationType,
+  retry,
+});
+
+/** A window of batches. */
+export const { deliver } = proxyActivities<Activities>({
+  startToCloseTimeout: '30 minutes',
+  heartbeatTimeout: HEARTBEAT,
+  cancellationType,
+  retry,
+});

@@ -1,0 +1,222 @@
+/**
+ * One logical run as the workflow sees it: steps that are repeated until they are done, waits that are durable and shown,
+ * and endings that leave nothing unresolved behind.
+ */
+
+import type { AdmitResult, CloseArgs, RunRef, StepResult } from '../activities/results.ts';
+import type { MirrorResult, Waiting } from '../domain/messages.ts';
+import { isSealed, type Phase, type RunCounts } from '../domain/run.ts';
+import type { Control } from './control.ts';
+import { type Cause, causeOf, Ending, fail } from './endings.ts';
+import { close, deliver, finish, init, promote, release } from './proxies.ts';
+import type { View } from './view.ts';
+
+/** Windows begin short, so that progress shows early, and grow, so that a long run costs few events. */
+const FIRST_WINDOW_MS = 5_000;
+const LONGEST_WINDOW_MS = 60_000;
+
+export class Run {
+  #phase: Phase = 'init';
+  #abortTooLate = false;
+
+  constructor(
+    readonly ref: RunRef,
+    private readonly control: Control,
+    private readonly view: View,
+    private readonly carryOn: () => Promise<void>,
+  ) {}
+
+  /** Repeats an activity until it is done, between windows, waits and pauses. @throws Ending */
+  async step(phase: Phase, call: (windowMs: number) => Promise<StepResult>): Promise<void> {
+    this.#enter(phase);
+    for (let window = 0; ; window++) {
+      await this.#mayGoOn();
+      await this.carryOn();
+      const result = await this.control.stoppable(() => call(windowMs(window)));
+      if (result === null) continue;
+      this.view.count(result.counts);
+      switch (result.kind) {
+        case 'done':
+          return;
+        case 'more':
+        case 'stopped':
+          break;
+        case 'wait':
+        case 'blocked':
+          await this.#waitFor(result);
+          break;
+        case 'rejected':
+          throw new Ending('rejected', result.code);
+        case 'misconfigured':
+          throw new Ending('misconfigured', result.code);
+      }
+    }
+  }
+
+  /** Runs an activity that is done when it returns; `check` looks at what it says. @throws Ending */
+  async once<T extends { readonly counts: RunCounts }>(
+    phase: Phase,
+    call: () => Promise<T>,
+    check: (result: T) => void,
+  ): Promise<void> {
+    this.#enter(phase);
+    await this.#mayGoOn();
+    const result = await call();
+    this.view.count(result.counts);
+    check(result);
+  }
+
+  /** The finish is accepted: an abort is too late, and so is a cancel. */
+  async promoted(call: () => Promise<{ readonly counts: RunCounts }>): Promise<void> {
+    this.#enter('promote');
+    this.#abortTooLate = this.control.request === 'abort';
+    this.view.count((await call()).counts);
+  }
+
+  /** Runs the phases and turns whatever ends them into the end of the run. @throws ApplicationFailure */
+  async guarded(phases: () => Promise<void>): Promise<MirrorResult> {
+    try {
+      await phases();
+    } catch (error) {
+      if (error instanceof Ending) return this.#ended(error);
+      throw isFailure(error) ? await this.#failed(causeOf(error)) : error;
+    }
+    this.view.ended('completed');
+    return this.#result('completed');
+  }
+
+  /** An extraction that was never sealed, or a generation too old to resume: closed, once nothing is unresolved. */
+  async discard(admission: Extract<AdmitResult, { kind: 'admitted' }>): Promise<void> {
+    this.#phase = admission.phase;
+    await this.#close(admission.resume === 'expired' ? 'expired' : 'discarded', null);
+  }
+
+  async #ended(ending: Ending): Promise<MirrorResult> {
+    switch (ending.how) {
+      case 'cancel':
+        await this.#release('cancelled', null);
+        this.view.ended('cancelled');
+        return this.#result('cancelled');
+      case 'abort': {
+        const closed = await this.#close('aborted', null);
+        this.view.ended(closed ? 'aborted' : 'completed');
+        return this.#result(closed ? 'aborted' : 'completed');
+      }
+      case 'rejected':
+        await this.#close('rejected', ending.code);
+        this.view.ended('rejected');
+        throw fail('rejected', ending.code, rejectedInWords(ending.code, this.view.counts));
+      case 'guard-held':
+        await this.#close('guard-rejected', ending.code);
+        this.view.ended('guard-held');
+        throw fail('guard-held', ending.code, ending.message);
+      case 'invalid':
+        await this.#close('invalid', ending.code);
+        this.view.ended('invalid');
+        throw fail('invalid', ending.code, ending.message);
+      case 'misconfigured':
+        await this.#release('failed', ending.code);
+        this.view.ended('misconfigured');
+        throw fail(
+          'invalid',
+          ending.code,
+          `destination.misconfigured (${ending.code}): nothing was applied. ${MEND}`,
+        );
+    }
+  }
+
+  /** An activity failed for good. Before the seal nothing was sent, and bad data or settings end the run. */
+  async #failed(cause: Cause): Promise<Error> {
+    if (cause.type === 'fenced')
+      return fail('refused', cause.code, `${cause.message}: another execution has the run`);
+    const code = cause.code.slice(0, 80);
+    if (cause.type === 'invalid' && !isSealed(this.#phase))
+      await this.#close('invalid', code).catch(() => {});
+    else await this.#release('failed', code);
+    this.view.ended(cause.type);
+    const type = cause.type === 'defect' ? 'invalid' : cause.type;
+    return fail(type, cause.code, cause.message);
+  }
+
+  /**
+   * Closes the run once nothing of it is unresolved (rule 10). Resolves to false where its finish turned out to be
+   * accepted: then it is promoted, and completes.
+   */
+  async #close(closing: CloseArgs['closing'], reason: string | null): Promise<boolean> {
+    for (;;) {
+      const result = await close({ ...this.ref, closing, reason });
+      this.view.count(result.counts);
+      if (result.kind === 'closed') return true;
+      if (result.kind === 'too-late') {
+        await this.promoted(() => promote(this.ref));
+        return false;
+      }
+      const step = await this.#resolve();
+      this.view.count(step.counts);
+      if (step.kind === 'wait' || step.kind === 'blocked') await this.#waitFor(step);
+    }
+  }
+
+  /** Resolves what is open, and launches nothing new. */
+  #resolve(): Promise<StepResult> {
+    switch (this.#phase) {
+      case 'additions':
+        return deliver({ ...this.ref, action: 'upsert', windowMs: LONGEST_WINDOW_MS, resolveOnly: true });
+      case 'removals':
+        return deliver({ ...this.ref, action: 'remove', windowMs: LONGEST_WINDOW_MS, resolveOnly: true });
+      case 'finish':
+        return finish(this.ref);
+      default:
+        return init(this.ref);
+    }
+  }
+
+  /** A journal that is away must not hide why the run ended; whoever comes next asks Temporal about this holder. */
+  async #release(how: 'cancelled' | 'failed', reason: string | null): Promise<void> {
+    await release({ ...this.ref, how, reason }).catch(() => {});
+  }
+
+  #enter(phase: Phase): void {
+    this.#phase = phase;
+    this.view.enter(phase);
+  }
+
+  async #mayGoOn(): Promise<void> {
+    if (this.control.paused && this.control.request === 'none') {
+      const waiting: Waiting = { kind: 'paused', code: 'paused', untilMs: null, batch: null };
+      await this.view.while(waiting, () => this.control.whilePaused());
+    }
+    if (this.control.request !== 'none') throw new Ending(this.control.request, this.control.request);
+  }
+
+  async #waitFor(result: Extract<StepResult, { kind: 'wait' | 'blocked' }>): Promise<void> {
+    const ms = result.kind === 'wait' ? result.ms : null;
+    const waiting: Waiting = {
+      kind: result.kind === 'wait' ? 'retry' : 'blocked',
+      code: result.code,
+      untilMs: ms === null ? null : Date.now() + ms,
+      batch: result.batch,
+    };
+    await this.view.while(waiting, () => this.control.wait(ms));
+  }
+
+  #result(outcome: MirrorResult['outcome']): MirrorResult {
+    return { outcome, runId: this.ref.run, counts: this.view.counts, abortTooLate: this.#abortTooLate };
+  }
+}
+
+const MEND = 'Mend credentials, rights or settings, then run again: the sealed generation is resumed.';
+
+function windowMs(window: number): number {
+  return Math.min(LONGEST_WINDOW_MS, FIRST_WINDOW_MS * 2 ** window);
+}
+
+function rejectedInWords(code: string, counts: RunCounts): string {
+  const rows = counts.rejected === 0 ? 'a whole request' : `${counts.rejected} members`;
+  return `run.rejected (${code}): the destination refused ${rows}; what was accepted stays accepted.`;
+}
+
+/** Activities fail with a class of Temporal's; continue-as-new passes through here as an exception, too. */
+function isFailure(error: unknown): boolean {
+  return error instanceof Error && ['ActivityFailure', 'ApplicationFailure'].includes(error.name);
+}

@@ -1,0 +1,128 @@
+/** What the run shows of itself: the query, the current details and the search attributes. Names, counts and codes only. */
+
+import { defineSearchAttributeKey } from '@temporalio/common';
+import { setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
+import type { Progress, Waiting } from '../domain/messages.ts';
+import type { Phase, RunCounts } from '../domain/run.ts';
+import type { Control } from './control.ts';
+import { progressQuery } from './messages.ts';
+
+const MIRROR = defineSearchAttributeKey('RetlMirror', 'KEYWORD');
+const PHASE = defineSearchAttributeKey('RetlPhase', 'KEYWORD');
+const OUTCOME = defineSearchAttributeKey('RetlOutcome', 'KEYWORD');
+
+export const NO_COUNTS: RunCounts = {
+  sourceRows: 0,
+  members: 0,
+  excluded: 0,
+  toAdd: 0,
+  toChange: 0,
+  toRemove: 0,
+  unchanged: 0,
+  added: 0,
+  changed: 0,
+  removed: 0,
+  rejected: 0,
+};
+
+/** What to do about a wait, for people who look at the UI. */
+const ADVICE: Readonly<Record<Waiting['kind'], string>> = {
+  paused: 'Send the signal `resume` to go on, or `cancel`.',
+  retry: 'It tries again by itself; the signal `resume` makes it try at once.',
+  blocked: 'Look at the destination, then `retl resolve` the batch named here; `resume` asks again.',
+  pending: 'It asks the destination again by itself.',
+  draining: 'Requests in flight are being finished and recorded.',
+};
+
+export class View {
+  runId: string | null = null;
+  counts: RunCounts = NO_COUNTS;
+  #phase: Phase | 'admit' | 'closed' = 'admit';
+  #waiting: Waiting | null = null;
+  #searchAttributes = false;
+
+  constructor(
+    private readonly mirror: string,
+    private readonly control: Control,
+  ) {
+    setHandler(progressQuery, () => this.progress());
+    this.#show();
+  }
+
+  progress(): Progress {
+    return {
+      mirror: this.mirror,
+      runId: this.runId,
+      phase: this.#phase,
+      counts: this.counts,
+      waiting: this.#waiting,
+      control: this.control.request,
+      paused: this.control.paused,
+    };
+  }
+
+  admitted(runId: string, counts: RunCounts, searchAttributes: boolean): void {
+    this.runId = runId;
+    this.counts = counts;
+    // An attribute that is not registered would fail the workflow task: the worker has looked.
+    this.#searchAttributes = searchAttributes;
+    if (searchAttributes) upsertSearchAttributes([{ key: MIRROR, value: this.mirror }]);
+  }
+
+  enter(phase: Phase | 'closed'): void {
+    this.#phase = phase;
+    this.#waiting = null;
+    if (this.#searchAttributes && phase !== 'closed') upsertSearchAttributes([{ key: PHASE, value: phase }]);
+    this.#show();
+  }
+
+  count(counts: RunCounts): void {
+    this.counts = counts;
+    this.#show();
+  }
+
+  /** Shows why the run waits for as long as `work` takes. */
+  async while(waiting: Waiting, work: () => Promise<void>): Promise<void> {
+    this.#waiting = waiting;
+    if (this.#searchAttributes) upsertSearchAttributes([{ key: PHASE, value: waiting.kind }]);
+    this.#show();
+    try {
+      await work();
+    } finally {
+      this.#waiting = null;
+      if (this.#searchAttributes && this.#phase !== 'admit' && this.#phase !== 'closed') {
+        upsertSearchAttributes([{ key: PHASE, value: this.#phase }]);
+      }
+      this.#show();
+    }
+  }
+
+  ended(outcome: string): void {
+    this.enter('closed');
+    if (this.#searchAttributes) upsertSearchAttributes([{ key: OUTCOME, value: outcome }]);
+  }
+
+  #show(): void {
+    const c = this.counts;
+    const lines = [
+      `**${this.mirror}**: phase **${this.#phase}**${this.runId === null ? '' : `, run ${this.runId}`}`,
+      '',
+      '| | planned | accepted |',
+      '|---|---|---|',
+      `| added | ${c.toAdd} | ${c.added} |`,
+      `| changed | ${c.toChange} | ${c.changed} |`,
+      `| removed | ${c.toRemove} | ${c.removed} |`,
+      `| unchanged | ${c.unchanged} | |`,
+      '',
+      `${c.sourceRows} source rows, ${c.members} members, ${c.excluded} excluded, ${c.rejected} rejected`,
+    ];
+    if (this.#waiting !== null) lines.push('', waitingInWords(this.#waiting));
+    setCurrentDetails(lines.join('\n'));
+  }
+}
+
+function waitingInWords(waiting: Waiting): string {
+  const until = waiting.untilMs === null ? '' : `, until ${new Date(waiting.untilMs).toISOString()}`;
+  const batch = waiting.batch === null ? '' : `, batch \`${waiting.batch}\``;
+  return `**Waits (${waiting.kind}: ${waiting.code}${until}${batch}).** ${ADVICE[waiting.kind]}`;
+}
