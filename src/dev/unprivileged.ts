@@ -54,6 +54,8 @@ export function launchFor(identity: Identity | null, paths: readonly string[]): 
     `--reuid=${identity.uid}`,
     `--regid=${identity.gid}`,
     '--clear-groups',
+    // Without it access(2), by which PostgreSQL checks its own programs, overlooks the capability.
+    '--securebits=+no_setuid_fixup',
     '--inh-caps=+dac_override',
     '--ambient-caps=+dac_override',
     '--',

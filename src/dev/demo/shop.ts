@@ -8,13 +8,51 @@ import type { Client } from 'pg';
 export const CUSTOMERS = 5_000;
 
 const FIRST_NAMES = [
-  'Zoë', 'José María', 'Ðorđe', "D'Arcy", 'Nguyễn Thị', 'Łukasz', 'Søren', 'Chloé-Anaïs', 'Иван', '小龍', '유진',
-  'Müge', 'Ægir', 'محمد', 'יעל', 'Ana\u0301', 'Åsa', 'Bob "Bobby"', 'Renée', 'सुनीता', 'Jürgen', 'Siân', 'Œdipe',
-]; // biome-ignore format: a list of words
+  'Zoë',
+  'José María',
+  'Ðorđe',
+  "D'Arcy",
+  'Nguyễn Thị',
+  'Łukasz',
+  'Søren',
+  'Chloé-Anaïs',
+  'Иван',
+  '小龍',
+  '유진',
+  'Müge',
+  'Ægir',
+  'محمد',
+  'יעל',
+  'Ana\u0301',
+  'Åsa',
+  'Bob "Bobby"',
+  'Renée',
+  'सुनीता',
+  'Jürgen',
+  'Siân',
+  'Œdipe',
+];
 const LAST_NAMES = [
-  "O'Brien", 'Müller-Lüdenscheidt', 'van der Berg', 'García  Márquez', 'Smith, Jr.', 'Ñuñez', '李', 'Björk', 'Šimůnek',
-  'de la Cruz', 'Null', 'Test; --', 'Ibn Rušd', 'MacDonald', 'Øvergård', 'Tchaïkovski', 'Κωνσταντίνου', 'Strauß', 'True',
-]; // biome-ignore format: a list of words
+  "O'Brien",
+  'Müller-Lüdenscheidt',
+  'van der Berg',
+  'García  Márquez',
+  'Smith, Jr.',
+  'Ñuñez',
+  '李',
+  'Björk',
+  'Šimůnek',
+  'de la Cruz',
+  'Null',
+  'Test; --',
+  'Ibn Rušd',
+  'MacDonald',
+  'Øvergård',
+  'Tchaïkovski',
+  'Κωνσταντίνου',
+  'Strauß',
+  'True',
+];
 const SUFFIXES = ['', '', '', '', ' 🎉', ' ', ' (old account)', '\tPhD', ' & Co.', ' \\ Sons', ' <vip@home>'];
 const DOMAINS = ['example.com', 'example.org', 'Mail.Example.NET', 'EXAMPLE.co.uk'];
 
