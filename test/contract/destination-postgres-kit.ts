@@ -142,39 +142,44 @@ export const remove = (members: readonly Json[], identity: readonly string[] = [
 
 export type Cut =
   | 'none'
+  /** The connection ends as the client begins a transaction. */
+  | 'before-begin'
   /** When the client sends COMMIT: nothing of it reaches the server. */
   | 'before-commit'
-  /** The server gets COMMIT and answers; the answer is lost. */
-  | 'after-commit';
+  /** The server gets COMMIT and answers; the answer is lost with the connection. */
+  | 'after-commit'
+  /** The server gets COMMIT; its answer never comes, and the connection stays. */
+  | 'silent-commit';
 
-/** A proxy in front of the server that cuts one connection where told; later connections pass. */
+/** A proxy in front of the server that does this once, on one connection; others pass. */
 export async function startProxy(server: URL): Promise<{ readonly port: number; cut: Cut }> {
   const sockets = new Set<Socket>();
   const state = { port: 0, cut: 'none' as Cut };
   const proxy = createServer((client) => {
     const upstream = connect(Number(server.port), server.hostname);
-    let swallow = false;
+    let now: Cut = 'none';
     for (const socket of [client, upstream]) {
       sockets.add(socket);
       socket.on('error', () => undefined);
       socket.on('close', () => [client, upstream].map((each) => each.destroy()));
     }
     client.on('data', (data) => {
-      const commits = state.cut !== 'none' && data.includes('COMMIT');
-      if (commits && state.cut === 'before-commit') client.destroy();
+      const word = state.cut === 'before-begin' ? 'BEGIN' : 'COMMIT\0';
+      if (state.cut !== 'none' && data.includes(word)) {
+        now = state.cut;
+        state.cut = 'none';
+      }
+      if (now.startsWith('before')) client.destroy();
       else upstream.write(data);
-      if (commits) swallow = true;
-      if (commits) state.cut = 'none';
     });
     upstream.on('data', (data) => {
-      if (swallow) client.destroy();
-      else client.write(data);
+      if (now === 'after-commit') client.destroy();
+      if (now === 'none') client.write(data);
     });
   });
   proxy.listen(0, '127.0.0.1');
   await once(proxy, 'listening');
-  const address = proxy.address();
-  state.port = (address as AddressInfo).port;
+  state.port = (proxy.address() as AddressInfo).port;
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
     proxy.close();

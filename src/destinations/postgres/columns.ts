@@ -1,6 +1,7 @@
 /**
- * How a JSON value becomes a column's value without a change on the way, and for which identity columns the text that
- * was sent can be proven to be the only text of its value.
+ * How a JSON value becomes a column's value without a change on the way (but a column of a smaller scale, precision or
+ * float rounds, as every INSERT does), and for which identity columns the text that was sent can be proven to be the
+ * only text of its value.
  *
  * That proof matters: `01` and `1` are two identities but one integer, `0.10` and `0.1` one numeric. If both were
  * accepted, removing one would remove the other. An identity that is not written as the column itself writes it is

@@ -9,6 +9,7 @@ import type { PoolClient } from 'pg';
 import { z } from 'zod';
 import type { Action, BatchOutcome, BatchRequest, OperationOutcome } from '../port.ts';
 import type { Fence, FenceState } from './fence.ts';
+import { nameFault } from './identifier.ts';
 import { bodyOf, type ReadRequest, type Rejection, type Row, readRequest, rejected } from './request.ts';
 import { type Verdict, verdictBeforeCommit } from './sqlstate.ts';
 import {
@@ -22,7 +23,7 @@ import { columnNamed } from './table.ts';
 import type { Database, TransactionEnd } from './transaction.ts';
 
 /** Most statements that the search for bad rows may take; past it the request is refused as a whole. */
-const MAX_SEARCH = 4_000;
+const MAX_SEARCH = 2_000;
 
 /** Rows that one statement writes. */
 interface Part {
@@ -66,17 +67,20 @@ export async function deliver(
   return outcomeOf(second, request, read.rejected);
 }
 
-type FieldFault = 'unknown-column' | 'remove-fields';
+type FieldFault = 'unknown-column' | 'remove-fields' | 'field-name';
 
 const FIELD_REASONS: Readonly<Record<FieldFault, string>> = {
   'unknown-column': 'A field of the payload has no column in the table.',
   'remove-fields': 'A removal has fields beside those of the identity.',
+  'field-name':
+    'A field name is empty or longer than 63 bytes: the server would cut it and find no value under it.',
 };
 
 function partsOf(delivery: Delivery, action: Action, read: ReadRequest): readonly Part[] | FieldFault {
   const { target } = delivery;
   const parts: Part[] = [];
   for (const { fields, rows, body } of read.shapes) {
+    if (fields.some((field) => nameFault(field) !== null)) return 'field-name';
     const rest = fields.filter((field) => !target.identity.some((bound) => bound.field === field));
     if (action === 'remove' && rest.length > 0) return 'remove-fields';
     const payload: Binding[] = [];

@@ -44,17 +44,22 @@ export class Fence {
     this.name = quoteQualified(table);
   }
 
-  /** Does the table exist, and may this role use it? */
-  async look(client: PoolClient): Promise<'ready' | 'missing' | 'barred'> {
+  /** Does the table exist, and may this role use it, or else create it? */
+  async look(client: PoolClient): Promise<'ready' | 'barred' | 'creatable' | 'missing'> {
     const { rows } = await client.query(
-      `SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege(c.oid, p)) AS usable
-         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
-              pg_catalog.unnest(ARRAY['SELECT', 'INSERT', 'UPDATE']) AS p
-        WHERE n.nspname = $1 AND c.relname = $2`,
+      `SELECT (SELECT pg_catalog.bool_and(pg_catalog.has_table_privilege(c.oid, p))
+                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
+                      pg_catalog.unnest(ARRAY['SELECT', 'INSERT', 'UPDATE']) AS p
+                WHERE n.nspname = $1 AND c.relname = $2) AS usable,
+              (SELECT pg_catalog.has_schema_privilege(oid, 'USAGE') AND pg_catalog.has_schema_privilege(oid, 'CREATE')
+                 FROM pg_catalog.pg_namespace WHERE nspname = $1) AS creatable`,
       [this.table.schema, this.table.name],
     );
-    const { usable } = z.object({ usable: z.boolean().nullable() }).parse(rows[0]);
-    return usable === null ? 'missing' : usable ? 'ready' : 'barred';
+    const look = z
+      .object({ usable: z.boolean().nullable(), creatable: z.boolean().nullable() })
+      .parse(rows[0]);
+    if (look.usable !== null) return look.usable ? 'ready' : 'barred';
+    return look.creatable === true ? 'creatable' : 'missing';
   }
 
   /** The statement that makes the table. */
@@ -76,7 +81,11 @@ export class Fence {
     await client.query('SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))', [
       this.name,
     ]);
-    if ((await this.look(client)) === 'missing') await client.query(this.ddl);
+    if (!(await this.exists(client))) await client.query(this.ddl);
+  }
+
+  async exists(client: PoolClient): Promise<boolean> {
+    return ['ready', 'barred'].includes(await this.look(client));
   }
 
   /** Takes the fence for this attempt; `mayBegin` also where no attempt has ever held it. */

@@ -33,7 +33,7 @@ const comparisonSchema = z.object({
   loose: z.boolean(),
 });
 
-/** Samples: pairs that are equal only under the folding; the last are e with and without accent, and with a hyphen. */
+/** Samples: pairs that are equal only under the folding; the last are pairs that most ICU collations fold as well. */
 const SAMPLES: Readonly<Record<keyof Comparison, readonly (readonly [string, string])[]>> = {
   case: [['A', 'a']],
   caseBeyondAscii: [['\u00c4', '\u00e4']],
@@ -42,6 +42,8 @@ const SAMPLES: Readonly<Record<keyof Comparison, readonly (readonly [string, str
   loose: [
     ['e', '\u00e9'],
     ['co-op', 'coop'],
+    ['a', 'a\u200d'],
+    ['\u3042', '\u30a2'],
   ],
 };
 
@@ -58,7 +60,7 @@ export async function foldingProblems(
       code: 'identity-folding',
       message: `Identity column ${quoteName(column.name)} ${message}`,
       remedy:
-        'Set identity_folding to what the column does, or give the column a type or collation that compares exactly (text COLLATE "C").',
+        'Set identity_folding to what the column does, or give the column a type that compares exactly (text COLLATE "C") or ignores nothing but case (citext).',
     });
   }
   return problems;

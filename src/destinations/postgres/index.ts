@@ -8,6 +8,9 @@
  * `silent-noop`, for the number of rows written must equal the number sent. A removal of a row that is not there is
  * accepted. JSON null and SQL NULL are one; a field that is absent leaves its column alone.
  *
+ * A second unique constraint is the table's own affair: a new member that takes over a value from one that is still to
+ * be removed is rejected, for removals come after all additions.
+ *
  * Only one mirror may write to a table, and of that one only its newest attempt: fence.ts (design.md, rule 9).
  */
 

@@ -134,11 +134,10 @@ function rightsProblems(subject: Subject): readonly PreflightProblem[] {
   if (!table.mayDelete) {
     lacks('privilege-delete', `DELETE on ${named(subject)}`, `GRANT DELETE ON ${named(subject)}`);
   }
-  const written = writtenColumns(subject);
-  const identity = identityColumns(subject);
+  // ON CONFLICT counts EXCLUDED.column as reading the column: every written one must be readable.
   const rights = [
-    ['SELECT', identity.filter((column) => !column.maySelect)],
-    ['INSERT', written.filter((column) => !column.mayInsert)],
+    ['SELECT', writtenColumns(subject).filter((column) => !column.maySelect)],
+    ['INSERT', writtenColumns(subject).filter((column) => !column.mayInsert)],
     ['UPDATE', updatedColumns(subject).filter((column) => !column.mayUpdate)],
   ] as const;
   for (const [right, columns] of rights) {

@@ -76,7 +76,7 @@ export class PostgresWriter implements Writer {
 
   init(): Promise<StepOutcome> {
     return this.step('init', async (client) => {
-      if ((await this.fence.look(client)) === 'missing') await this.fence.create(client);
+      if (!(await this.fence.exists(client))) await this.fence.create(client);
       return this.fence.take(client, true);
     });
   }
@@ -123,7 +123,7 @@ export class PostgresWriter implements Writer {
   private async problems(client: PoolClient): Promise<readonly PreflightProblem[]> {
     const role = await this.role(client);
     const table = await describeTable(client, this.name);
-    const fence = await this.fenceProblems(client, role, table);
+    const fence = await this.fenceProblems(client, role);
     if (table === null) {
       const message = `There is no table ${quoteQualified(this.name)} in the database.`;
       return [
@@ -137,15 +137,9 @@ export class PostgresWriter implements Writer {
     return [...tableProblems(subject), ...folding, ...fence];
   }
 
-  private async fenceProblems(
-    client: PoolClient,
-    role: string,
-    table: Table | null,
-  ): Promise<readonly PreflightProblem[]> {
+  private async fenceProblems(client: PoolClient, role: string): Promise<readonly PreflightProblem[]> {
     const state = await this.fence.look(client);
-    if (state === 'ready') return [];
-    const sameSchema = fenceTable(this.options).schema === this.name.schema;
-    if (state === 'missing' && sameSchema && (table?.mayCreateInSchema ?? true)) return [];
+    if (state === 'ready' || state === 'creatable') return [];
     const grant = `${this.fence.grant(role)};`;
     return [
       state === 'barred'
