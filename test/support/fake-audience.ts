@@ -183,7 +183,10 @@ export class FakeAudience {
     const { oauth } = this.#settings;
     if (this.tokenStatus !== null) return [this.tokenStatus, { error: 'invalid_client' }];
     if (oauth === undefined) return [404, {}];
-    const expected = Buffer.from(`${oauth.clientId}:${oauth.clientSecret}`).toString('base64');
+    const pair = [oauth.clientId, oauth.clientSecret].map((text) =>
+      encodeURIComponent(text).replaceAll('%20', '+'),
+    );
+    const expected = Buffer.from(pair.join(':')).toString('base64');
     const form = new URLSearchParams(seen.body);
     const inForm =
       form.get('client_id') === oauth.clientId && form.get('client_secret') === oauth.clientSecret;

@@ -22,23 +22,28 @@ export type ApiResult = Exchange | Exclude<Authorization, { kind: 'headers' }>;
 export class ApiClient {
   readonly redactor = new Redactor();
   readonly #connection: HttpConnection;
-  readonly #signal: AbortSignal;
   readonly #transport: HttpTransport;
   readonly #tokenTransport: HttpTransport | null;
   readonly #tokens: TokenSource | null;
 
   constructor(connection: HttpConnection, context: Pick<WriterContext, 'signal' | 'now'>) {
     this.#connection = connection;
-    this.#signal = context.signal;
-    this.#transport = new HttpTransport(transportSettings(connection, connection.base_url));
+    this.#transport = new HttpTransport(transportSettings(connection, connection.base_url), context.signal);
     const { auth } = connection;
     const oauth = typeof auth === 'object' && 'oauth2' in auth ? auth.oauth2 : null;
     this.#tokenTransport =
-      oauth === null ? null : new HttpTransport(transportSettings(connection, oauth.token_url));
+      oauth === null
+        ? null
+        : new HttpTransport(transportSettings(connection, oauth.token_url), context.signal);
     this.#tokens =
       oauth === null || this.#tokenTransport === null
         ? null
-        : new TokenSource(oauth, this.#tokenTransport, context, (token) => this.redactor.add(token));
+        : new TokenSource(
+            oauth,
+            this.#tokenTransport,
+            () => context.now(),
+            (token) => this.redactor.add(token),
+          );
     learnSecrets(connection, this.redactor);
   }
 
@@ -78,10 +83,7 @@ export class ApiClient {
       authorization,
     );
     const path = joinPath(this.#connection.base_url, request.path);
-    return this.#transport.exchange(
-      { method: request.method, path, headers, body: request.body },
-      this.#signal,
-    );
+    return this.#transport.exchange({ method: request.method, path, headers, body: request.body });
   }
 }
 

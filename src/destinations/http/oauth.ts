@@ -30,7 +30,6 @@ const DEFAULT_LIFE_MS = 300_000;
 export class TokenSource {
   readonly #settings: OAuthSettings;
   readonly #transport: HttpTransport;
-  readonly #signal: AbortSignal;
   readonly #now: () => number;
   readonly #onToken: (token: string) => void;
   #current: { readonly token: string; readonly renewAt: number } | null = null;
@@ -40,13 +39,12 @@ export class TokenSource {
   constructor(
     settings: OAuthSettings,
     transport: HttpTransport,
-    clock: { readonly signal: AbortSignal; now(): number },
+    now: () => number,
     onToken: (token: string) => void,
   ) {
     this.#settings = settings;
     this.#transport = transport;
-    this.#signal = clock.signal;
-    this.#now = () => clock.now();
+    this.#now = now;
     this.#onToken = onToken;
   }
 
@@ -66,10 +64,7 @@ export class TokenSource {
   }
 
   async #request(): Promise<TokenResult> {
-    const result = readToken(
-      await this.#transport.exchange(tokenRequest(this.#settings), this.#signal),
-      this.#now(),
-    );
+    const result = readToken(await this.#transport.exchange(tokenRequest(this.#settings)), this.#now());
     if (result.kind !== 'granted') return result;
     const { token, lifeMs } = result;
     this.#onToken(token);

@@ -53,10 +53,19 @@ export interface TransportSettings extends Endpoint {
 export class HttpTransport {
   readonly #settings: TransportSettings;
   readonly #agent: ConnectedAgent;
+  readonly #signal: AbortSignal;
+  /** Ends each request under way; one listener for all, however many there are. */
+  readonly #running = new Set<() => void>();
+  readonly #onAbort = () => {
+    for (const cancel of this.#running) cancel();
+  };
 
-  constructor(settings: TransportSettings) {
+  /** `signal` ends every request of this transport, those to come included. */
+  constructor(settings: TransportSettings, signal: AbortSignal) {
     this.#settings = settings;
     this.#agent = new ConnectedAgent(settings, settings.keepAliveMs);
+    this.#signal = signal;
+    signal.addEventListener('abort', this.#onAbort);
   }
 
   /** Resolves and connects, TLS included, and sends nothing. Returns a code where that fails. */
@@ -70,8 +79,8 @@ export class HttpTransport {
     }
   }
 
-  exchange(request: HttpRequest, signal: AbortSignal): Promise<Exchange> {
-    if (signal.aborted) return Promise.resolve({ kind: 'not-sent', code: 'cancelled' });
+  exchange(request: HttpRequest): Promise<Exchange> {
+    if (this.#signal.aborted) return Promise.resolve({ kind: 'not-sent', code: 'cancelled' });
     const { url } = this.#settings;
     const send = url.protocol === 'https:' ? secureRequest : plainRequest;
     const outgoing = send({
@@ -83,12 +92,13 @@ export class HttpTransport {
       headers: headersOf(request, url),
       setHost: false,
     });
-    const exchange = watch(outgoing, this.#settings.timeoutMs, signal);
+    const exchange = watch(outgoing, this.#settings.timeoutMs, this.#running);
     outgoing.end(request.body ?? undefined);
     return exchange;
   }
 
   close(): void {
+    this.#signal.removeEventListener('abort', this.#onAbort);
     this.#agent.destroy();
   }
 }
@@ -99,7 +109,7 @@ function headersOf(request: HttpRequest, url: URL): { [name: string]: string } {
 }
 
 /** Follows one request to its end. The first of reply, failure, time limit and abort decides. */
-function watch(outgoing: ClientRequest, timeoutMs: number, signal: AbortSignal): Promise<Exchange> {
+function watch(outgoing: ClientRequest, timeoutMs: number, running: Set<() => void>): Promise<Exchange> {
   return new Promise((resolve) => {
     let mayHaveLeft = false;
     let settled = false;
@@ -107,7 +117,7 @@ function watch(outgoing: ClientRequest, timeoutMs: number, signal: AbortSignal):
     const settle = (exchange: Exchange) => {
       settled = true;
       clearTimeout(timer);
-      signal.removeEventListener('abort', onAbort);
+      running.delete(cancel);
       resolve(exchange);
     };
     const stop = (code: string) => {
@@ -117,8 +127,8 @@ function watch(outgoing: ClientRequest, timeoutMs: number, signal: AbortSignal):
       outgoing.destroy();
     };
     const timer = setTimeout(() => stop(mayHaveLeft ? 'request-timeout' : 'connect-timeout'), timeoutMs);
-    const onAbort = () => stop('cancelled');
-    signal.addEventListener('abort', onAbort, { once: true });
+    const cancel = () => stop('cancelled');
+    running.add(cancel);
     outgoing.on('socket', () => {
       mayHaveLeft = true;
     });
