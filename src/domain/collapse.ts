@@ -14,5 +14,5 @@ export function collapse(members: readonly EncodedMember[]): readonly EncodedMem
       throw new RowFailure('data.conflicting-payloads', { rule: 'within-one-row' });
     }
   }
-  return byIdentity.size === members.length ? members : [...byIdentity.values()];
+  return [...byIdentity.values()];
 }

@@ -52,9 +52,9 @@ function fold(text: string, folding: readonly Folding[]): string {
 
 /**
  * Full case folding out of ECMAScript's locale-independent mappings: lower, so that ẞ becomes ß; upper, so that ß
- * becomes SS and all sigmas one; lower again. Dotless ı is left out, for its upper case is a plain I.
+ * becomes SS and all sigmas one; lower again, where equal texts stay equal. Dotless ı is left out, for its upper case is a plain I.
  */
 function foldCase(text: string): string {
   if (text.includes('ı')) return text.split('ı').map(foldCase).join('ı');
-  return text.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+  return text.toLowerCase().toUpperCase().toLowerCase();
 }

@@ -69,8 +69,5 @@ function isPartOf(output: unknown, row: unknown): boolean {
   if (typeof output !== 'object' || output === null) return Object.is(output, row);
   if (typeof row !== 'object' || row === null || Array.isArray(output) !== Array.isArray(row)) return false;
   if (Array.isArray(output) && Array.isArray(row) && output.length !== row.length) return false;
-  return Object.entries(output).every(
-    ([name, value]) =>
-      (value === undefined || Object.hasOwn(row, name)) && isPartOf(value, property(row, name)),
-  );
+  return Object.entries(output).every(([name, value]) => isPartOf(value, property(row, name)));
 }

@@ -276,6 +276,9 @@ describe('exact JSON text', () => {
       }),
       { numRuns: 5000 },
     );
+    for (let control = 0; control < 0x20; control++) {
+      expect(ruleOf(() => parseExactJson(`"${String.fromCharCode(control)}"`))).toBe('malformed');
+    }
     for (const text of [
       '',
       ' ',

@@ -261,6 +261,7 @@ describe('the row schema', () => {
       z.object({ more: z.string().default('x') }),
       z.object({ tags: z.object({ b: z.number().transform((n) => n + 1) }) }),
       z.object({ tags: z.object({ a: z.array(z.number()).transform((list) => [...list, 2]) }) }),
+      z.object({ tags: z.object({ a: z.array(z.number()).transform(() => []) }) }),
       z.object({ score: z.coerce.string() }),
     ];
     for (const schema of altering) {

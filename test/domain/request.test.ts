@@ -59,6 +59,13 @@ describe('byte counting', () => {
     );
   });
 
+  it('counts the first and last character of every length', () => {
+    for (const point of [0x7f, 0x80, 0x7ff, 0x800, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff]) {
+      const text = String.fromCodePoint(point);
+      expect(utf8Length(`a${text}b`)).toBe(bytesOf(text) + 2);
+    }
+  });
+
   it('gives the exact bytes of items and of the body', () => {
     fc.assert(
       fc.property(frames, operations, (frame, ops) => {
