@@ -9,7 +9,7 @@
 import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 
-const HEARTBEAT = '20 seconds';
+const HEARTBEAT = '10 seconds';
 
 const retry = {
   initialInterval: '1 second',
