@@ -227,3 +227,31 @@ test('bad rows among thousands are found; far too many refuse the request whole,
   expect(await writer.upsert(upsert(most))).toMatchObject({ kind: 'refused', code: 'sqlstate-23514' });
   expect(await target.rows('SELECT id FROM people')).toHaveLength(1_996);
 });
+
+test('members of a module: their identity is read from the request, and unfit fields are refused whole', async () => {
+  const target = await createTarget(PEOPLE);
+  const writer = await target.open({ table: 'people', columns: { ['n'.repeat(64)]: 'name' } });
+  expect((await writer.upsert(upsert([{ id: 'a', name: 'x' }]))).kind).toBe('accepted');
+  const misconfigured = (code: string) => ({ kind: 'misconfigured', code });
+  // The server would cut the name to 63 bytes and read NULL.
+  expect(await writer.upsert(upsert([{ id: 'a', ['n'.repeat(64)]: 'y' }]))).toMatchObject(
+    misconfigured('field-name'),
+  );
+  const wide = remove([{ id: 'a', name: 'x' }], ['id', 'name']);
+  const [operation] = wide.operations;
+  if (operation === undefined) throw new Error('one operation');
+  const request = { ...wide, operations: [{ ...operation, identity: '{"id":"a"}' }] };
+  expect(await writer.remove(request)).toMatchObject(misconfigured('remove-fields'));
+  expect(await target.rows('SELECT id, name FROM people')).toEqual([{ id: 'a', name: 'x' }]);
+});
+
+test('rows of inheritance children are not the table’s own', async () => {
+  const target = await createTarget(
+    `${PEOPLE} CREATE TABLE staff () INHERITS (people); INSERT INTO staff (id) VALUES ('a');`,
+  );
+  const writer = await target.open({ table: 'people' });
+  expect((await writer.upsert(upsert([{ id: 'a' }]))).kind).toBe('accepted');
+  expect((await writer.remove(remove([{ id: 'a' }]))).kind).toBe('accepted');
+  expect(await target.rows('SELECT id FROM people')).toEqual([{ id: 'a' }]);
+  expect(await target.rows('SELECT id FROM ONLY people')).toEqual([]);
+});
