@@ -27,7 +27,7 @@ const frames: fc.Arbitrary<RequestFrame> = fc.record({
   itemClose: words,
   separator: words,
   close: words,
-  operationId: fc.option(words.map((word) => `id ${word}`)),
+  operationId: fc.option(words.map((word) => `operation id ${word}`)),
 });
 
 /** A frame as the http adapter uses it: the body is JSON. */
@@ -95,6 +95,18 @@ describe('a request body', () => {
       '{"members":[{"member":{"email":"a@x"}},{"member":{}}]}',
     );
     expect(buildBody(jsonFrame, [])).toBe('{"members":[]}');
+  });
+
+  it('rule 2: is rebuilt from the stored texts byte for byte, and another order of operations shows', () => {
+    fc.assert(
+      fc.property(frames, operations, (frame, ops) => {
+        const [storedFrame, storedOps] = [structuredClone(frame), structuredClone(ops)];
+        expect(sha256Hex(buildBody(storedFrame, storedOps))).toBe(sha256Hex(buildBody(frame, ops)));
+        const named = { ...frame, operationId: 'operation id' }; // longer than any generated name
+        const turned = ops.toReversed();
+        expect(buildBody(named, turned) === buildBody(named, ops)).toBe(ops.length < 2);
+      }),
+    );
   });
 
   it('escapes the name of the field that holds the operation id', () => {
