@@ -1,17 +1,19 @@
 /**
- * Whether the identity columns really compare as the mirror says. The journal tells `A@x` and `a@x` apart unless folding is declared;
- * a column that does not (citext, a case-insensitive collation) would let the removal of one delete the other. And
- * where folding is declared but the column compares exactly, a changed spelling would leave its old row behind. So
- * the server is asked to compare sample texts as the columns do.
+ * Whether the identity columns really compare as the mirror says. The journal tells `A@x` and `a@x` apart unless
+ * folding is declared; a column that does not (citext, most ICU collations) would let the removal of one delete the
+ * other. And where folding is declared but the column compares exactly, a changed spelling would leave its old row
+ * behind. So the server is asked to compare sample texts as the columns do.
+ *
+ * Samples are no proof for every letter. What is known to remain: the journal's `case` takes ß for ss, citext does not,
+ * so an identity that changes from the one spelling to the other leaves its old row behind.
  */
 
 import type { PoolClient } from 'pg';
 import { z } from 'zod';
+import type { Folding } from '../../domain/folding.ts';
 import type { PreflightProblem } from '../port.ts';
 import { quoteName } from './identifier.ts';
 import type { TableColumn } from './table.ts';
-
-export type Folding = 'case' | 'nfc' | 'nfkc';
 
 /** Base types whose comparison depends on a collation, or on the type itself. */
 const TEXTUAL = ['text', 'varchar', 'bpchar', 'citext'];
