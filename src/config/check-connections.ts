@@ -45,9 +45,9 @@ function checkConnection(
   const secrets = uses.length > 0 ? context.secrets : null;
   if (secrets !== null) found.push(...missingReferences(context.file, base, options, secrets));
   const judged = schemas.map((schema) => schemaProblems(context.file, base, options, schema, secrets));
-  if (uses.length > 0) return unique([...found, ...judged.flat()]);
   // Unused: it need only fit one of the roles that its type has.
-  return unique([...found, ...(judged.find((list) => list.length === 0) ?? judged[0] ?? [])]);
+  const fitting = uses.length === 0 ? judged.find((list) => list.length === 0) : undefined;
+  return onePerPlace([found, ...(fitting === undefined ? judged : [])]);
 }
 
 interface Schemas {
@@ -87,9 +87,14 @@ function typeRemedy(type: string, known: readonly { readonly type: string }[]): 
   return meant === null ? list : `Did you mean \`${meant}\`? ${list}`;
 }
 
-/** The schemas of both roles often find the same. */
-function unique(problems: readonly Problem[]): readonly Problem[] {
-  return [...new Map(problems.map((problem) => [JSON.stringify(problem), problem])).values()];
+/** Both roles of a type often find the same in their own words: the first to speak of a place is enough. */
+function onePerPlace(lists: readonly (readonly Problem[])[]): readonly Problem[] {
+  const kept: Problem[] = [];
+  for (const list of lists) {
+    const told = new Set(kept.map((problem) => problem.path));
+    kept.push(...list.filter((problem) => !told.has(problem.path)));
+  }
+  return kept;
 }
 
 export function isMapping(value: unknown): value is { readonly [key: string]: unknown } {

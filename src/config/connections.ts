@@ -6,7 +6,7 @@
 import type { z } from 'zod';
 import type { Options } from '../domain/settings.ts';
 import type { SourceValue } from '../domain/source-row.ts';
-import { issueProblems, pathsOf } from './issue-problems.ts';
+import { issueProblems, ownWords, pathsOf, valueAt } from './issue-problems.ts';
 import type { Path, Problem } from './problem.ts';
 import { isMarkedSecret } from './schema-walk.ts';
 import {
@@ -69,7 +69,9 @@ export function missingReferences(
   options: Options,
   secrets: SecretAccess,
 ): readonly Problem[] {
-  return leavesOf(options).flatMap(({ path, text }) =>
+  // A malformed reference is told by itself; looking it up would only confuse.
+  const leaves = leavesOf(options).filter(({ text }) => malformedReference(text) === null);
+  return leaves.flatMap(({ path, text }) =>
     referencesIn(text)
       .filter((reference) => referencedValue(reference, secrets.env, secrets.readFile) === null)
       .map((reference) => file.problemAt([...base, ...path], ...missingWords(reference))),
@@ -96,8 +98,10 @@ export function schemaProblems(
   schema: z.ZodType,
   secrets: SecretAccess | null,
 ): readonly Problem[] {
-  const referring = leavesOf(options).filter((leaf) => referencesIn(leaf.text).length > 0);
-  const resolvable = secrets !== null && missingReferences(file, base, options, secrets).length === 0;
+  const wellFormed = leavesOf(options).every(({ text }) => malformedReference(text) === null);
+  const referring = leavesOf(options).filter((leaf) => leaf.text.includes('${'));
+  const resolvable =
+    wellFormed && secrets !== null && missingReferences(file, base, options, secrets).length === 0;
   const value = resolvable ? resolveReferences(options, secrets.env, secrets.readFile) : options;
   const result = schema.safeParse(value);
   if (result.success) return [];
@@ -107,17 +111,42 @@ export function schemaProblems(
     const [first] = behind;
     if (first === undefined) return issueProblems(place, [issue]);
     if (!resolvable) return [];
-    // An adapter's own words could quote the value, so only the code-made remedy is kept.
     const [problem] = issueProblems(place, [issue]);
     const names = behind
       .flatMap((leaf) => referencesIn(leaf.text).map((reference) => reference.text))
       .join(' and ');
-    const remedy =
-      issue.code === 'custom' || problem === undefined ? 'Correct it where it is set.' : problem.remedy;
+    const own = behind.every((leaf) => saysNothingOf(valueAt(value, leaf.path), issue.message))
+      ? ownWords(issue)
+      : null;
+    const message = own ?? 'What it gives is not valid here.';
     return [
-      file.problemAt([...base, ...first.path], `The value that ${names} gives is not valid here.`, remedy),
+      file.problemAt(
+        [...base, ...first.path],
+        `${names}: ${message}`,
+        problem?.remedy || 'Correct it where it is set.',
+      ),
     ];
   });
+}
+
+/** Words that stand in every connection string, and in every message about one. */
+const COMMON = new Set([
+  'http',
+  'https',
+  'postgres',
+  'postgresql',
+  'user',
+  'password',
+  'host',
+  'localhost',
+  'database',
+]);
+
+/** An adapter's message is shown only where it shares no word with what the reference gave. */
+function saysNothingOf(resolved: unknown, message: string): boolean {
+  const words = String(resolved).split(/[^\p{L}\p{N}]+/u);
+  const telling = words.filter((word) => word.length >= 3 && !COMMON.has(word.toLowerCase()));
+  return !telling.some((word) => message.toLowerCase().includes(word.toLowerCase()));
 }
 
 function isSamePath(a: Path, b: Path): boolean {

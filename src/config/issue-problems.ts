@@ -134,12 +134,17 @@ function choice(options: readonly string[], value: unknown): string {
   return meant === null ? list : `Did you mean \`${meant}\`? ${list}`;
 }
 
-/** Adapters say what a place must be in a message that begins with `must`. */
-function ownWords(issue: z.core.$ZodIssue): string | null {
-  return issue.message.startsWith('must ') ? sentence(`This ${issue.message}`) : null;
+/** Adapters say what a place must be, or what is wrong with it, in a message whose subject is the place. */
+const ABOUT_THE_PLACE = /^(must|may|is|has|needs|stands|cannot|does) /;
+
+/** The schema's own words, where it gives any; zod's defaults are not among them. */
+export function ownWords(issue: z.core.$ZodIssue): string | null {
+  if (ABOUT_THE_PLACE.test(issue.message)) return sentence(`This ${issue.message}`);
+  return issue.code === 'custom' ? sentence(issue.message) : null;
 }
 
-function sentence(text: string): string {
+/** An adapter's words as a sentence of their own. */
+export function sentence(text: string): string {
   const first = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }
@@ -158,8 +163,6 @@ function issueWords(issue: z.core.$ZodIssue, value: string | null): string {
       return sizeWords(issue.origin, 'at most', issue.maximum);
     case 'invalid_format':
       return value === null ? 'This is not of the right form.' : `${value} is not of the right form.`;
-    case 'custom':
-      return sentence(issue.message);
     default:
       return 'This value is not valid here.';
   }

@@ -56,8 +56,17 @@ function generate(schema: z.core.$ZodType): Json {
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
     },
   });
-  const { '~standard': _, $schema: __, ...plain } = generated;
-  return plain;
+  const { '~standard': _, $schema: __, definitions: ___, ...plain } = generated;
+  return withoutReferences(plain);
+}
+
+/** Only schemas that contain themselves (any JSON value) are referred to; an editor may take anything there. */
+function withoutReferences(schema: Json): Json {
+  return JSON.parse(JSON.stringify(schema, (_key, value) => (isReference(value) ? {} : value)));
+}
+
+function isReference(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && '$ref' in value;
 }
 
 function titled(schema: Json, title: string): Json {

@@ -2,7 +2,7 @@
 
 import type { ConnectionSettings, MirrorSettings } from '../domain/settings.ts';
 import { type ConnectionUse, isMapping } from './check-connections.ts';
-import { issueProblems, valueAt } from './issue-problems.ts';
+import { issueProblems, sentence, valueAt } from './issue-problems.ts';
 import { plainOptions } from './json-value.ts';
 import { mappingModule } from './mapping-module.ts';
 import type { MirrorFile } from './mirror-files.ts';
@@ -98,29 +98,12 @@ function destinationAt(file: YamlFile, context: MirrorContext): Destination {
   if (!isMapping(written)) return { ...connected, options: {}, adapter: null };
   const { connection: _, type: named, ...rest } = written;
   const options = plainOptions(rest);
-  const problems = [...connected.problems];
   const type = typeof named === 'string' ? named : connected.connection?.type;
-  if (type !== undefined && connected.connection !== null && type !== connected.connection.type)
-    problems.push(
-      file.problemAt(
-        ['destination', 'type'],
-        'The connection is of another type.',
-        `Write \`${connected.connection.type}\`, leave the key out, or name another connection.`,
-      ),
-    );
-  if (context.types === null || type === undefined) return { ...connected, options, problems, adapter: null };
-  const adapter = context.types.destinations.find((candidate) => candidate.type === type);
-  if (adapter === undefined) {
-    if (typeof named === 'string')
-      problems.push(
-        file.problemAt(
-          ['destination', 'type'],
-          'No destination of this type is known.',
-          `Expected one of: ${typeNames(context.types.destinations).join(', ')}.`,
-        ),
-      );
-    return { ...connected, options, problems, adapter: null };
-  }
+  const wrongType = typeof named === 'string' ? typeProblem(file, named, connected, context.types) : null;
+  const problems = [...connected.problems, ...(wrongType === null ? [] : [wrongType])];
+  const adapter = context.types?.destinations.find((candidate) => candidate.type === type);
+  // With another type in mind, its author's options say nothing about this one's.
+  if (adapter === undefined || wrongType !== null) return { ...connected, options, problems, adapter: null };
   const result = adapter.optionsSchema.safeParse(options);
   if (result.success)
     return { ...connected, options, problems, adapter: { type: adapter, options: result.data } };
@@ -137,6 +120,25 @@ function destinationAt(file: YamlFile, context: MirrorContext): Destination {
     problems: [...problems, ...issueProblems(place, result.error.issues)],
     adapter: null,
   };
+}
+
+function typeProblem(
+  file: YamlFile,
+  named: string,
+  { connection }: Connected,
+  types: SystemTypes | null,
+): Problem | null {
+  const path: Path = ['destination', 'type'];
+  if (types !== null && !types.destinations.some(({ type }) => type === named)) {
+    const names = typeNames(types.destinations);
+    const meant = nearest(named, names);
+    const list = `Expected one of: ${names.join(', ')}.`;
+    const remedy = meant === null ? list : `Did you mean \`${meant}\`? ${list}`;
+    return file.problemAt(path, 'No destination of this type is known.', remedy);
+  }
+  if (connection === null || connection.type === named) return null;
+  const remedy = `Write \`${connection.type}\`, leave the key out, or name another connection.`;
+  return file.problemAt(path, 'The connection is of another type.', remedy);
 }
 
 /** Settings that are each valid, and do not go together. */
@@ -166,7 +168,9 @@ function agreementProblems(
       Object.keys(member.payload ?? {}),
     ),
   );
-  problems.push(...[...new Set(words)].map((message) => file.problemAt(['destination'], message, '')));
+  problems.push(
+    ...[...new Set(words)].map((message) => file.problemAt(['destination'], sentence(message), '')),
+  );
   return problems;
 }
 

@@ -247,7 +247,7 @@ export const mirrorInput = z
   })
   .refine((mirror) => (mirror.members === undefined) !== (mirror.mapping === undefined), {
     error: 'A mirror needs either `members` or `mapping`, and not both.',
-    when: (payload) => typeof payload.value === 'object' && payload.value !== null,
+    when: ({ value }) => typeof value === 'object' && value !== null && !Array.isArray(value),
   });
 
 export type MirrorInputFile = z.infer<typeof mirrorInput>;

@@ -81,7 +81,7 @@ function parseText(file: string, text: string): YamlResult {
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
-    logLevel: 'silent',
+    logLevel: 'error',
     stringKeys: true,
   });
   const at = (offset: number, message: string, remedy: string, path: Path = []): Problem => {
@@ -154,7 +154,7 @@ function refusedNodes(document: Document.Parsed, at: At): Problem[] {
           at(offset, 'A text holds NUL or half of a surrogate pair.', 'Remove that escape sequence.'),
         );
       const problem = inexactNumber(scalar.value, scalar.source);
-      if (problem) problems.push(at(offset, problem, 'Write it in quotes to keep it as text.'));
+      if (problem) problems.push(at(offset, problem, 'Write a number that is exact, or text in quotes.'));
     },
   });
   return problems;
