@@ -119,6 +119,16 @@ class RequestStore implements Store {
   }
 }
 
+/** Names of the mapped fields, for adapters that write into named columns; a mapping in code has none to tell. */
+export function fieldsOf({ mapping }: MirrorSettings): Pick<WriterContext, 'fields'> {
+  if (mapping.kind === 'module') return {};
+  const fields = mapping.members.map((m) => ({
+    identity: Object.keys(m.identity),
+    payload: Object.keys(m.payload),
+  }));
+  return { fields };
+}
+
 /** An adapter's writer with what the core wraps around it. */
 export interface OpenWriter {
   readonly destination: BoundDestination;
@@ -139,6 +149,7 @@ export async function withWriter<T>(a: RunAttempt, work: (w: OpenWriter) => Prom
     store,
     epoch: a.attempt.epoch,
     owner: `${a.record.logId}/${a.record.mirror}`,
+    ...fieldsOf(a.settings),
     progress: (batch: BatchId, value: string) => recordProgress(a.deps.journal, a.attempt, batch, value),
     now: () => Date.now(),
   };

@@ -7,6 +7,7 @@ import { epoch } from '../domain/ids.ts';
 import { compileMapping } from '../domain/mapping.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import type { Column } from '../domain/source-row.ts';
+import { fieldsOf } from './attempt.ts';
 import { bindDestination, bindSource, sha256Hex } from './binding.ts';
 import type { Dependencies } from './deps.ts';
 
@@ -41,7 +42,7 @@ async function* checkDestination(deps: Checker, settings: MirrorSettings): Async
   const problems: CheckLine[] = [];
   for await (const line of attempt(mirror, 'destination', async () => {
     const bound = bindDestination(deps, settings);
-    const writer = await bound.adapter.open(bound.connection, bound.options, readOnlyContext(deps, mirror));
+    const writer = await bound.adapter.open(bound.connection, bound.options, readOnlyContext(deps, settings));
     try {
       for (const p of await writer.preflight()) {
         const { code, message, remedy } = p;
@@ -67,7 +68,7 @@ async function* checkDestination(deps: Checker, settings: MirrorSettings): Async
 }
 
 /** Preflight writes nothing: whatever would need the journal is a bug of the adapter, and fails. */
-function readOnlyContext(deps: Checker, mirror: string): WriterContext {
+function readOnlyContext(deps: Checker, settings: MirrorSettings): WriterContext {
   const refuse = () => {
     throw new Error('a preflight does not write');
   };
@@ -76,7 +77,8 @@ function readOnlyContext(deps: Checker, mirror: string): WriterContext {
     logger: deps.logger,
     store: { get: () => undefined, set: refuse, delete: refuse },
     epoch: epoch(1n),
-    owner: `check/${mirror}`,
+    owner: `check/${settings.mirror}`,
+    ...fieldsOf(settings),
     progress: async () => refuse(),
     now: () => Date.now(),
   };
