@@ -76,12 +76,24 @@ describe('Acceptance that is not acceptance', () => {
     ['repeats', { repeat: [2] }, 'reply-repeats-ids'],
     ['adds', { foreign: ['z'] }, 'reply-adds-ids'],
     ['swaps', { missing: [2], foreign: ['z'] }, 'reply-lacks-ids'],
+    ['repeats, in place of another,', { missing: [2], repeat: [1] }, 'reply-repeats-ids'],
   ] as const)('a reply that %s an id accepts nothing', async (_, rows, code) => {
     expect(await send({ kind: 'rows', ...structuredClone(rows as object) }, ROWS)).toEqual({
       kind: 'unknown',
       code,
     });
     expect((await send({ kind: 'rows', ...structuredClone(rows as object) })).kind).toBe('unknown');
+  });
+
+  test('two operations that one id would name cannot be told apart', async () => {
+    const { writer, request } = await openWriter(fake.url, { options: ROWS });
+    const twins = ['x', 'y'].map((list) => ({ ...member('a'), identity: { email_sha256: 'a', list } }));
+    fake.fault(json(200, { results: ['a', 'z'].map((id) => ({ id, status: 'ok' })) }));
+    expect(await writer.upsert(request('upsert', twins))).toEqual({
+      kind: 'unknown',
+      code: 'reply-ambiguous-ids',
+    });
+    await writer.close();
   });
 
   test('outcomes are matched by id in whatever order they come', async () => {

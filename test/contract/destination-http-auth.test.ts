@@ -2,9 +2,11 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { conformanceFinish } from '../../src/destinations/conformance-session.ts';
+import { TokenSource } from '../../src/destinations/http/oauth.ts';
+import { HttpTransport } from '../../src/destinations/http/transport.ts';
 import type { BatchOutcome } from '../../src/destinations/port.ts';
 import { FakeAudience } from '../support/fake-audience.ts';
-import { member, members, openWriter, PATH } from '../support/fake-audience-writer.ts';
+import { member, members, openWriter, PATH, parsed } from '../support/fake-audience-writer.ts';
 
 const CLIENT = { clientId: 'client 1', clientSecret: 's%cret/+"x', expiresInS: 3_600 };
 
@@ -87,6 +89,30 @@ describe('credentials', () => {
     expect(await tokensAt(3_539_000)).toBe(1);
     expect(await tokensAt(3_541_000)).toBe(2);
     await writer.close();
+  });
+
+  test('oauth2: a refusal that comes late does not cost the token that has taken its place', async () => {
+    const { connection } = parsed(guarded.url, { connection: oauth() });
+    const { auth } = connection;
+    if (typeof auth !== 'object' || !('oauth2' in auth)) throw new Error('oauth2 was written');
+    const endpoint = { url: new URL(auth.oauth2.token_url), ca: undefined, connectTimeoutMs: 1_000 };
+    const signal = new AbortController().signal;
+    const transport = new HttpTransport({ ...endpoint, timeoutMs: 1_000, keepAliveMs: 0 }, signal);
+    const known: string[] = [];
+    const tokens = new TokenSource(
+      auth.oauth2,
+      transport,
+      () => 0,
+      (token) => known.push(token),
+    );
+    await tokens.get();
+    const [old = ''] = known;
+    tokens.forget(old);
+    const renewed = await tokens.get();
+    tokens.forget(old);
+    expect(await tokens.get()).toEqual(renewed);
+    expect(known).toHaveLength(2);
+    transport.close();
   });
 
   test('oauth2: a refused token is replaced once, and the same bytes go again', async () => {
@@ -175,6 +201,15 @@ describe('leaks', () => {
     const kept = String(outcome.receipt.body);
     expect(kept.length).toBeLessThanOrEqual(2_001);
     expect(kept).toMatch(/^\{"id":"\[secret\] 😀[^\ufffd]*…$/u);
+  });
+
+  test('a secret is left out percent-encoded too, and whole where another is a part of it', async () => {
+    const connection = { auth: { bearer: 'tok+1' }, headers: { 'X-Key': 'tok+1-and-more' } };
+    const { writer, request } = await openWriter(fake.url, { connection });
+    fake.fault({ kind: 'status', status: 400, body: 'no tok+1-and-more, no tok%2B1, no tok+1.' });
+    const outcome = await writer.upsert(request('upsert', members(1)));
+    await writer.close();
+    expect(outcome).toMatchObject({ reason: 'no [secret], no [secret], no [secret].' });
   });
 
   test('a secret that lies across the bound is not kept by half', async () => {

@@ -1,6 +1,7 @@
 /** What the `http` destination makes of its configuration, before anything is sent. */
 
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { conformanceRequest } from '../../src/destinations/conformance-session.ts';
 import { httpDestination } from '../../src/destinations/http/index.ts';
 import { retryAfterMs } from '../../src/destinations/http/retry-after.ts';
@@ -224,4 +225,11 @@ test.each([
   ['1994-11-06T08:50:37Z', null],
 ])('429: Retry-After %j is %j ms', (header, ms) => {
   expect(retryAfterMs(header, Date.parse('1994-11-06T08:49:37Z'))).toBe(ms);
+});
+
+test('both schemas can be shown to editors as JSON Schema', () => {
+  for (const schema of [httpDestination.connectionSchema, httpDestination.optionsSchema]) {
+    const shown = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+    expect(shown).toMatchObject({ type: 'object', additionalProperties: false });
+  }
 });

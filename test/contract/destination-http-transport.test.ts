@@ -222,6 +222,18 @@ describe('after that, a lost answer is unknown', () => {
     expect(await withFault({ kind: 'raw', text })).toEqual({ kind: 'unknown', code });
   });
 
+  test('a success that comes before the request has left whole', async () => {
+    const port = await rawServer((socket) => {
+      socket.pause();
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}');
+    });
+    const { writer, request } = await openWriter(`http://127.0.0.1:${port}`);
+    const batch = request('upsert', members(3));
+    const outcome = await writer.upsert({ ...batch, body: batch.body.padEnd(32 * 1024 * 1024) });
+    await writer.close();
+    expect(outcome).toEqual({ kind: 'unknown', code: 'reply-before-request' });
+  });
+
   test('a reply of more than 8 MB', async () => {
     const body = 'x'.repeat(9 * 1024 * 1024);
     expect(await withFault({ kind: 'status', status: 200, body })).toEqual({

@@ -39,8 +39,10 @@ const auth = z.union(
         client_secret: secret,
         scope: z.string().optional(),
         audience: z.string().optional(),
-        /** Where the client's id and secret stand: an `Authorization: Basic` header, or the form itself. */
-        client_auth: z.enum(['basic', 'body']).default('basic'),
+        client_auth: z
+          .enum(['basic', 'body'])
+          .default('basic')
+          .describe('where client_id and client_secret stand: an `Authorization: Basic` header, or the form'),
       }),
     }),
   ],
@@ -54,25 +56,32 @@ const ms = (most: number) => z.int().min(1).max(most);
 
 export const httpConnectionSchema = z
   .strictObject({
-    base_url: endpoint.refine(
-      (text) => !URL.canParse(text) || new URL(text).search === '',
-      'must have no query: put it into the paths',
-    ),
-    /** Lets requests, with their secrets and personal data, cross a network unencrypted. */
-    allow_plain_http: z.boolean().default(false),
-    auth: auth.default('none'),
-    headers: headers.default({}),
-    /** One whole request, from connecting to the last byte of the reply. */
-    timeout_ms: ms(3_600_000).default(60_000),
-    connect_timeout_ms: ms(600_000).default(10_000),
-    /**
-     * How long an idle connection may be used again; 0 opens one for each request. A server that closes it just as it
-     * is used again makes that request's outcome unknown, so it stays well under servers' own limits.
-     */
-    keep_alive_ms: z.int().min(0).max(60_000).default(1_000),
+    base_url: endpoint
+      .refine(
+        (text) => !URL.canParse(text) || new URL(text).search === '',
+        'must have no query: put it into the paths',
+      )
+      .describe('what all paths of the mirrors begin with; https, unless it is on loopback'),
+    allow_plain_http: z
+      .boolean()
+      .default(false)
+      .describe('lets requests, with their secrets and personal data, cross a network unencrypted'),
+    auth: auth.default('none').describe('how requests prove who is asking'),
+    headers: headers.default({}).describe('sent with every request'),
+    timeout_ms: ms(3_600_000)
+      .default(60_000)
+      .describe('for one whole request, from connecting to the last byte of the reply'),
+    connect_timeout_ms: ms(600_000).default(10_000).describe('for name resolution, TCP and TLS'),
+    // A server that closes a connection just as it is used again makes that request's outcome unknown, so this stays
+    // well under servers' own limits.
+    keep_alive_ms: z
+      .int()
+      .min(0)
+      .max(60_000)
+      .default(1_000)
+      .describe('how long an idle connection may be used again; 0 opens one for each request'),
     tls: z
       .strictObject({
-        /** Certificates in PEM that are trusted instead of the well-known ones. */
         ca: z
           .string()
           .refine(
@@ -80,7 +89,8 @@ export const httpConnectionSchema = z
               pem.includes('-----BEGIN CERTIFICATE-----') && holds(() => createSecureContext({ ca: pem })),
             'must be one or more certificates in PEM',
           )
-          .optional(),
+          .optional()
+          .describe('certificates in PEM that are trusted instead of the well-known ones'),
       })
       .default({}),
   })

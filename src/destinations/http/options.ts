@@ -39,33 +39,39 @@ const request = <Method extends string>(methods: readonly [Method, ...Method[]])
     path,
     headers: headers.default({}),
     body: body.optional(),
-    /** Statuses that accept; in place of those of `outcomes`. */
-    accepts: z.array(status).min(1).optional(),
+    accepts: z
+      .array(status)
+      .min(1)
+      .optional()
+      .describe('statuses that accept, in place of those of `outcomes`; 404 may stand here for a removal'),
   });
 
 const perRow = z.strictObject({
-  /** Where the reply lists its rows. */
-  list: pointer,
-  /** The field of a listed row that says which operation it speaks of. */
-  id: z.string().min(1),
-  /** What that field repeats: the one identity field, or `operation_id`. */
-  match: z.string().min(1),
+  list: pointer.describe('where the reply lists its rows'),
+  id: z.string().min(1).describe('the field of a listed row that says which operation it speaks of'),
+  match: z.string().min(1).describe('what that field repeats: the one identity field, or `operation_id`'),
   ok: z.strictObject({
-    field: z.string().min(1),
-    values: z.array(scalar).min(1),
-    /** Where given, a value in neither list leaves the whole request unknown; else it rejects the row. */
-    rejected: z.array(scalar).min(1).optional(),
+    field: z.string().min(1).describe('the field of a listed row that says yes or no'),
+    values: z.array(scalar).min(1).describe('its values that mean accepted'),
+    rejected: z
+      .array(scalar)
+      .min(1)
+      .optional()
+      .describe(
+        'its values that mean rejected, any other leaving the request unknown; not given: all but states in between',
+      ),
   }),
-  /** The field with the provider's reason for a rejected row. */
-  reason: z.string().min(1).optional(),
+  reason: z.string().min(1).optional().describe('the field with the reason of a rejected row'),
   statuses: z.array(status).min(1).default([200, 201, 207]),
 });
 export type PerRow = z.output<typeof perRow>;
 
 const perRequest = z.strictObject({
   statuses: z.array(status).min(1).default([200, 201, 204]),
-  /** What the reply must say, by JSON Pointer; `rows` stands for the number of operations sent. */
-  expect: z.record(pointer, scalar).default({}),
+  expect: z
+    .record(pointer, scalar)
+    .default({})
+    .describe('what the reply must say, by JSON Pointer; `rows` stands for the number of operations sent'),
 });
 export type PerRequest = z.output<typeof perRequest>;
 
@@ -93,7 +99,6 @@ export const httpOptionsSchema = z
   .strictObject({
     upsert: request(['POST', 'PUT', 'PATCH']),
     remove: request(['DELETE', 'POST', 'PUT', 'PATCH']),
-    /** A request that ends each run; not given, finishing needs no call. Its body: generation, members, digest. */
     finish: z
       .strictObject({
         method: z.enum(['POST', 'PUT', 'PATCH']),
@@ -101,23 +106,36 @@ export const httpOptionsSchema = z
         headers: headers.default({}),
         body: z.union([z.enum(['summary', 'none']), z.strictObject({ json: z.json() })]).default('summary'),
         accepts: z.array(status).min(1).optional(),
-        /** The same finish twice equals once: a lost answer is sent again. */
-        idempotent: z.boolean().default(false),
+        idempotent: z.boolean().default(false).describe('the same finish twice equals once'),
       })
-      .optional(),
-    /** The body of both requests, where they do not say their own. */
-    body: body.optional(),
-    /** Adds the operation id under this name to each operation sent. */
-    operation_id: z.string().min(1).optional(),
-    idempotency: z.strictObject({ header: headerName }).optional(),
-    /** The user's word that the same request twice equals once. */
-    idempotent: z.boolean().default(false),
-    outcomes: outcomes.optional(),
-    nothing_applied: z.array(status).default(NOTHING_APPLIED),
-    refused: z.array(status).default(REFUSED),
-    /** Where a 202 names its job; a reply that names one is staged, never accepted. */
-    job_id: pointer.default('/job_id'),
-    /** A read that shows whether the target is empty. */
+      .optional()
+      .describe('a request that ends each run, with its generation, number of members and digest'),
+    body: body.optional().describe('the body of both requests, where they do not say their own'),
+    operation_id: z
+      .string()
+      .min(1)
+      .optional()
+      .describe('adds the operation id under this name to each operation sent'),
+    idempotency: z
+      .strictObject({ header: headerName })
+      .optional()
+      .describe('the header that carries a key, the same for each sending of the same bytes'),
+    idempotent: z
+      .boolean()
+      .default(false)
+      .describe('your word that the same request twice equals once: a lost answer is then sent again'),
+    outcomes: outcomes
+      .optional()
+      .describe('what an accepting status means; not given: all is accepted where all of the reply agrees'),
+    nothing_applied: z
+      .array(status)
+      .default(NOTHING_APPLIED)
+      .describe('statuses that prove that nothing was applied, and are worth another try'),
+    refused: z
+      .array(status)
+      .default(REFUSED)
+      .describe('statuses that prove that nothing was applied, and never will be'),
+    job_id: pointer.default('/job_id').describe('where a 202 names its job: staged, never accepted'),
     verify_empty: z
       .strictObject({
         method: z.literal('GET').default('GET'),
@@ -131,9 +149,12 @@ export const httpOptionsSchema = z
         'give one of `count` and `list`',
       )
       .refine((read) => placeholders(read.path).length === 0, 'its path must have no placeholders')
-      .optional(),
-    identity_folding: z.array(z.enum(['case', 'nfc', 'nfkc'])).default([]),
-    /** The place of jobs that are polled for their outcome. */
+      .optional()
+      .describe('a read that shows whether the target is empty, by a count or a list in its reply'),
+    identity_folding: z
+      .array(z.enum(['case', 'nfc', 'nfkc']))
+      .default([])
+      .describe('how the API compares identities'),
     asynchronous: z
       .never({ error: 'asynchronous jobs are not supported yet: this API must answer when the work is done' })
       .optional(),

@@ -41,8 +41,8 @@ export function fillPath(path: string, identity: { readonly [field: string]: unk
 function encodeSegment(value: unknown): string | null {
   if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') return null;
   const text = String(value);
-  // Proxies that decode %2F or %2E before routing would walk up the tree: such values are not sent in a path.
-  if (text === '' || text.split(/[/\\]/).some((part) => /^(?:\.|%2e)*$/i.test(part))) return null;
+  // An empty value, and those that proxies would walk up the tree by after decoding %2F or %2E, are not sent in a path.
+  if (text.split(/[/\\]/).some((part) => /^(?:\.|%2e)*$/i.test(part))) return null;
   try {
     return encodeURIComponent(text).replaceAll(
       /[!'()*]/g,
