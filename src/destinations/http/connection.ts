@@ -42,7 +42,9 @@ const auth = z.union(
         client_auth: z
           .enum(['basic', 'body'])
           .default('basic')
-          .describe('where client_id and client_secret stand: an `Authorization: Basic` header, or the form'),
+          .describe(
+            'basic or body: client_id and client_secret stand in an Authorization header, or in the form',
+          ),
       }),
     }),
   ],
@@ -61,17 +63,19 @@ export const httpConnectionSchema = z
         (text) => !URL.canParse(text) || new URL(text).search === '',
         'must have no query: put it into the paths',
       )
-      .describe('what all paths of the mirrors begin with; https, unless it is on loopback'),
+      .describe('an https URL (http on loopback) that the paths of all mirrors are joined to'),
     allow_plain_http: z
       .boolean()
       .default(false)
-      .describe('lets requests, with their secrets and personal data, cross a network unencrypted'),
-    auth: auth.default('none').describe('how requests prove who is asking'),
-    headers: headers.default({}).describe('sent with every request'),
+      .describe(
+        'true or false; true lets requests, with their secrets and personal data, cross a network unencrypted',
+      ),
+    auth: auth.default('none').describe('`none`, or one of bearer, header with value, basic, oauth2'),
+    headers: headers.default({}).describe('header names with their values, sent with every request'),
     timeout_ms: ms(3_600_000)
       .default(60_000)
-      .describe('for one whole request, from connecting to the last byte of the reply'),
-    connect_timeout_ms: ms(600_000).default(10_000).describe('for name resolution, TCP and TLS'),
+      .describe('milliseconds for one whole request, from connecting to the last byte of the reply'),
+    connect_timeout_ms: ms(600_000).default(10_000).describe('milliseconds for name resolution, TCP and TLS'),
     // A server that closes a connection just as it is used again makes that request's outcome unknown, so this stays
     // well under servers' own limits.
     keep_alive_ms: z
@@ -79,7 +83,9 @@ export const httpConnectionSchema = z
       .min(0)
       .max(60_000)
       .default(1_000)
-      .describe('how long an idle connection may be used again; 0 opens one for each request'),
+      .describe(
+        'milliseconds from 0 to 60000 that an idle connection may be used again; 0 opens one for each request',
+      ),
     tls: z
       .strictObject({
         ca: z

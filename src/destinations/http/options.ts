@@ -106,16 +106,23 @@ export const httpOptionsSchema = z
         headers: headers.default({}),
         body: z.union([z.enum(['summary', 'none']), z.strictObject({ json: z.json() })]).default('summary'),
         accepts: z.array(status).min(1).optional(),
-        idempotent: z.boolean().default(false).describe('the same finish twice equals once'),
+        idempotent: z
+          .boolean()
+          .default(false)
+          .describe('true or false; true says that the same finish twice equals once'),
       })
       .optional()
       .describe('a request that ends each run, with its generation, number of members and digest'),
-    body: body.optional().describe('the body of both requests, where they do not say their own'),
+    body: body
+      .optional()
+      .describe(
+        'array, ndjson, single, none, or {wrap: <name>}: the body of both requests, where they do not say their own',
+      ),
     operation_id: z
       .string()
       .min(1)
       .optional()
-      .describe('adds the operation id under this name to each operation sent'),
+      .describe('the name of a field that is added to each operation sent and holds its id'),
     idempotency: z
       .strictObject({ header: headerName })
       .optional()
@@ -123,10 +130,14 @@ export const httpOptionsSchema = z
     idempotent: z
       .boolean()
       .default(false)
-      .describe('your word that the same request twice equals once: a lost answer is then sent again'),
+      .describe(
+        'true or false; true is your word that the same request twice equals once: after a lost answer it is sent again',
+      ),
     outcomes: outcomes
       .optional()
-      .describe('what an accepting status means; not given: all is accepted where all of the reply agrees'),
+      .describe(
+        'per_request, or {per_request: …}, or {per_row: …}: what an accepting status means; not given: all is accepted where all of the reply agrees',
+      ),
     nothing_applied: z
       .array(status)
       .default(NOTHING_APPLIED)
@@ -154,7 +165,7 @@ export const httpOptionsSchema = z
     identity_folding: z
       .array(z.enum(['case', 'nfc', 'nfkc']))
       .default([])
-      .describe('how the API compares identities'),
+      .describe('a list of case, nfc, nfkc: what the API ignores when it compares identities'),
     asynchronous: z
       .never({ error: 'asynchronous jobs are not supported yet: this API must answer when the work is done' })
       .optional(),
