@@ -1,0 +1,244 @@
+/** A mirror for one test: a source table, a destination that the test controls, and the words to run it and look on. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorkflowHandleWithFirstExecutionRunId as Handle } from '@temporalio/client';
+import { type Ending, endingFrom, endingOf } from '../../src/client/failure.ts';
+import {
+  MIRROR_WORKFLOW,
+  type MirrorResult,
+  mirrorWorkflowId,
+  PROGRESS_QUERY,
+  type Progress,
+  type SignalName,
+  TASK_QUEUE,
+} from '../../src/domain/messages.ts';
+import type { BatchState } from '../../src/domain/run.ts';
+import { FakeAudience, type FakeAudienceSettings } from './fake-audience.ts';
+import type { System } from './system.ts';
+
+/** Longest wait for anything that a test expects: a dead worker is noticed after ten seconds. */
+const PATIENCE_MS = 45_000;
+
+export interface SceneOptions {
+  /** Members to begin with, `m001` and so on; or an own `create table` with whatever rows. */
+  readonly rows?: number | string;
+  readonly query?: string;
+  /** Overrides of the mirror's file, section by section. */
+  readonly mirror?: { readonly [section: string]: unknown };
+  readonly destination?: object;
+  readonly connection?: object;
+  readonly audience?: FakeAudienceSettings;
+  /** The user's word that the same request twice equals once. */
+  readonly idempotent?: boolean;
+  /** A source connection of the scene's own, in place of `shop`. */
+  readonly source?: string;
+}
+
+/** What replies of the fake audience mean, row by row. */
+export const PER_ROW = {
+  per_row: {
+    list: '/results',
+    id: 'id',
+    match: 'id',
+    ok: { field: 'status', values: ['ok'], rejected: ['invalid'] },
+    reason: 'reason',
+  },
+};
+
+export interface BatchRow {
+  readonly id: string;
+  readonly action: string;
+  readonly state: BatchState;
+  readonly reason: string | null;
+  readonly resends: number;
+  readonly sending: number;
+  readonly run: string;
+}
+
+let serial = 0;
+
+export class Scene {
+  private constructor(
+    readonly system: System,
+    readonly mirror: string,
+    readonly table: string,
+    readonly audience: FakeAudience,
+  ) {}
+
+  /** A mirror into an HTTP audience. */
+  static async http(system: System, name: string, options: SceneOptions = {}): Promise<Scene> {
+    serial += 1;
+    const table = `${name.replaceAll('-', '_')}_${serial}`;
+    const audience = await FakeAudience.start({ idFields: ['id'], ...options.audience });
+    system.defer(() => audience.stop());
+    const scene = new Scene(system, name, table, audience);
+    await scene.createSource(options.rows ?? 10);
+    await system.connect(`${name}-api`, { type: 'http', base_url: audience.url, ...options.connection });
+    await system.project.write(`mirrors/${name}.yaml`, {
+      source: {
+        connection: options.source ?? 'shop',
+        query: options.query ?? `select id, plan from ${table} order by id`,
+        key: ['id'],
+      },
+      members: { identity: { id: 'id' }, payload: { plan: 'plan' } },
+      destination: {
+        connection: `${name}-api`,
+        upsert: { method: 'POST', path: '/members' },
+        remove: { method: 'DELETE', path: '/members' },
+        verify_empty: { path: '/members', count: '/count' },
+        outcomes: PER_ROW,
+        idempotency: { header: 'Idempotency-Key' },
+        idempotent: options.idempotent ?? false,
+        ...options.destination,
+      },
+      batch: { rows: 5, in_flight: 1 },
+      safety: { max_removals: '50%', empty_snapshot: 'hold' },
+      ...options.mirror,
+    });
+    return scene;
+  }
+
+  /** Replaces a table of `id text primary key, plan text`, or runs the given statements with `$table` filled in. */
+  async createSource(rows: number | string): Promise<void> {
+    if (typeof rows === 'string') {
+      await this.exec(rows);
+      return;
+    }
+    await this.exec(
+      `create table $table (id text primary key, plan text);
+       insert into $table select 'm' || lpad(n::text, 3, '0'), 'vip' from generate_series(1, ${rows}) n`,
+    );
+  }
+
+  /** Runs statements on the source, `$table` being the scene's table. */
+  async exec(statements: string): Promise<void> {
+    await this.system.source.query(statements.replaceAll('$table', this.table));
+  }
+
+  /** Starts a run; under the mirror's own workflow id unless another one is given. */
+  async start(workflowId = mirrorWorkflowId(this.mirror)): Promise<Handle> {
+    return this.system.temporal.client.workflow.start(MIRROR_WORKFLOW, {
+      workflowId,
+      taskQueue: TASK_QUEUE,
+      args: [{ mirror: this.mirror }],
+    });
+  }
+
+  async run(workflowId?: string): Promise<Ending> {
+    return ending(await this.start(workflowId));
+  }
+
+  /** Runs, and insists that the run completes. */
+  async completed(workflowId?: string): Promise<MirrorResult> {
+    return completedBy(await this.start(workflowId));
+  }
+
+  /** Waits until the run's progress is what the test waits for. */
+  async until(handle: Handle, wanted: (progress: Progress) => boolean): Promise<Progress> {
+    const deadline = Date.now() + PATIENCE_MS;
+    let last: Progress | null = null;
+    while (Date.now() < deadline) {
+      last = await progress(handle);
+      if (last !== null && wanted(last)) return last;
+      await sleep(100);
+    }
+    throw new Error(`the run never came that far: ${JSON.stringify(last)}`);
+  }
+
+  /** Waits until the run waits for `kind`. */
+  async untilWaiting(handle: Handle, kind: NonNullable<Progress['waiting']>['kind']): Promise<Progress> {
+    return this.until(handle, (p) => p.waiting?.kind === kind);
+  }
+
+  async signal(signal: SignalName, workflowId = mirrorWorkflowId(this.mirror)): Promise<void> {
+    await this.system.temporal.client.workflow.getHandle(workflowId).signal(signal);
+  }
+
+  /** Waits until the audience has seen so many requests that change something. */
+  async untilSeen(writes: number): Promise<void> {
+    await eventually(() => this.writes.length >= writes);
+  }
+
+  /** Requests that change something, in the order of their arrival. */
+  get writes(): readonly { readonly method: string; readonly key: string; readonly body: string }[] {
+    return this.audience.requests
+      .filter((r) => r.method !== 'GET')
+      .map((r) => ({ method: r.method, key: String(r.headers['idempotency-key']), body: r.body }));
+  }
+
+  /** What the query returns now, by identity, as the audience should hold it. */
+  async wanted(query = `select id, plan from ${this.table}`): Promise<ReadonlyMap<string, unknown>> {
+    const { rows } = await this.system.source.query<{ id: string }>(query);
+    return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** The batches of all runs of this mirror, in order. */
+  async batches(action: 'init' | 'upsert' | 'remove' | 'finish' | '%' = '%'): Promise<readonly BatchRow[]> {
+    return this.system.rows<BatchRow & { [column: string]: unknown }>(
+      `select encode(b.batch_id, 'hex') as id, b.action, b.state, b.reason, b.resends, b.sending, b.run_id::text as run
+       from retl.batch b join retl.run r using (run_id) join retl.mirror m using (mirror_id)
+       where m.name = $1 and b.action like $2
+       order by b.run_id, b.action = 'finish', b.action = 'remove', b.operations, b.sending`,
+      [this.mirror, action],
+    );
+  }
+
+  /** The runs of this mirror: how each was closed, or its phase while it is open. */
+  async runs(): Promise<
+    readonly { readonly run: string; readonly closing: string | null; readonly phase: string }[]
+  > {
+    return this.system.rows(
+      `select run_id::text as run, closing, phase from retl.run join retl.mirror m using (mirror_id)
+       where m.name = $1 order by run_id`,
+      [this.mirror],
+    );
+  }
+
+  /** Identities that the journal says the target holds. */
+  async held(): Promise<number> {
+    const [row] = await this.system.rows<{ held: string }>(
+      `select held from retl.target join retl.mirror using (mirror_id) where name = $1`,
+      [this.mirror],
+    );
+    return Number(row?.held ?? 0);
+  }
+}
+
+/** How an execution ended. */
+export async function ending(handle: Handle): Promise<Ending> {
+  try {
+    return endingFrom(await handle.result());
+  } catch (error) {
+    const found = endingOf(error);
+    if (found === null) throw error;
+    return found;
+  }
+}
+
+export async function completedBy(handle: Handle): Promise<MirrorResult> {
+  const end = await ending(handle);
+  if (end.kind !== 'result' || end.result.outcome !== 'completed') {
+    throw new Error(`the run did not complete: ${JSON.stringify(end)}`);
+  }
+  return end.result;
+}
+
+async function progress(handle: Handle): Promise<Progress | null> {
+  try {
+    return await handle.query<Progress>(PROGRESS_QUERY);
+  } catch {
+    return null; // no worker, for the moment
+  }
+}
+
+/** Waits until something is so. */
+export async function eventually(
+  isSo: () => boolean | Promise<boolean>,
+  withinMs = PATIENCE_MS,
+): Promise<void> {
+  const deadline = Date.now() + withinMs;
+  while (!(await isSo())) {
+    if (Date.now() > deadline) throw new Error('it has not come about');
+    await sleep(50);
+  }
+}
