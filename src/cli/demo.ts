@@ -41,7 +41,6 @@ async function connectMirrorClient(address: string): Promise<MirrorClient> {
       }
       throw new Error('the run was lost from sight');
     },
-    close: () => temporal.close(),
   };
 }
 
@@ -52,7 +51,7 @@ async function main(): Promise<number> {
   let interrupted = false;
   stopOnSignal(async () => {
     interrupted = true;
-    screen.line('Stopping …');
+    screen.close('Stopping …');
     await undo.run();
   });
   try {
@@ -76,7 +75,8 @@ function projectFolder(): string {
 }
 
 async function keepUp(screen: Screen): Promise<never> {
-  screen.line('Everything stays up; Ctrl-C stops it.');
+  screen.line('Everything stays up; Ctrl-C stops it. To look around, in another terminal:');
+  screen.line('  npm run retl -- status --project .retl/demo');
   setInterval(() => undefined, 60_000);
   return new Promise<never>(() => undefined);
 }

@@ -46,6 +46,16 @@ export async function* watchRun(
   }
 }
 
+/** What the run under way is doing now; `null` where nobody answers within `answerWithinMs`. */
+export async function readProgress(
+  temporal: TemporalClient,
+  workflowId: string,
+  answerWithinMs: number,
+): Promise<Progress | null> {
+  const event = await progressOf(temporal, { workflowId, runId: null }, answerWithinMs);
+  return event?.progress ?? null;
+}
+
 type Ended = Extract<WatchEvent, { kind: 'ended' }>;
 
 async function endOf({ client }: TemporalClient, { workflowId, runId }: Execution): Promise<Ended> {
@@ -62,10 +72,11 @@ async function endOf({ client }: TemporalClient, { workflowId, runId }: Executio
 
 async function progressOf(
   { client }: TemporalClient,
-  { workflowId, runId }: Execution,
+  { workflowId, runId }: { readonly workflowId: string; readonly runId: string | null },
   answerWithinMs: number,
 ): Promise<Extract<WatchEvent, { kind: 'progress' }> | null> {
-  const handle = client.workflow.getHandle(workflowId, undefined, { firstExecutionRunId: runId });
+  const chain = runId === null ? {} : { firstExecutionRunId: runId };
+  const handle = client.workflow.getHandle(workflowId, undefined, chain);
   try {
     const progress = await client.connection.withDeadline(Date.now() + answerWithinMs, () =>
       handle.query<Progress>(PROGRESS_QUERY),

@@ -145,7 +145,8 @@ export function ownWords(issue: z.core.$ZodIssue): string | null {
 
 /** An adapter's words as a sentence of their own. */
 export function sentence(text: string): string {
-  const first = `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
+  // A first word that is a key or a path keeps its own spelling.
+  const first = /^[a-z]+[ ,]/.test(text) ? `${text.slice(0, 1).toUpperCase()}${text.slice(1)}` : text;
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }
 

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { isAbsolute, resolve } from 'node:path';
 import { RetlError } from '../domain/errors.ts';
-import type { Options } from '../domain/settings.ts';
+import type { Options, TemporalSettings } from '../domain/settings.ts';
 import type { SourceValue } from '../domain/source-row.ts';
 
 /** How a reference is written, for messages. */
@@ -96,6 +96,20 @@ export function resolveReferences(options: Options, env: Env, readFile: ReadSecr
   return Object.fromEntries(
     Object.entries(options).map(([key, value]) => [key, resolveValue(value, env, readFile)]),
   );
+}
+
+/** Resolves whatever `temporal` in retl.yaml refers to. @throws RetlError `config.secret` */
+export function resolveTemporal(
+  settings: TemporalSettings,
+  { env, readFile }: SecretAccess,
+): TemporalSettings {
+  const orNull = (text: string | null) => (text === null ? null : resolveText(text, env, readFile));
+  return {
+    profile: orNull(settings.profile),
+    address: orNull(settings.address),
+    namespace: orNull(settings.namespace),
+    taskQueue: resolveText(settings.taskQueue, env, readFile),
+  };
 }
 
 function resolveValue(value: SourceValue, env: Env, readFile: ReadSecretFile): SourceValue {

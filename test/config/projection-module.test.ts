@@ -97,8 +97,7 @@ test('a module in TypeScript loads in a process with tsx, with the default expor
   for (const file of ['vip.ts', 'vip.mts']) {
     await project.write(`mirrors/${file}`, text);
     const program = `
-      import { digestOf } from '../../src/config/mapping-module.ts';
-import { loadProjection } from '${source.href}projection-module.ts';
+      import { loadProjection } from '${source.href}projection-module.ts';
       import { digestOf } from '${source.href}mapping-module.ts';
       const digest = await digestOf('${project.folder}/mirrors/${file}');
       const settings = { kind: 'module', path: 'mirrors/${file}', export: 'default', digest };

@@ -11,10 +11,10 @@ async function mirrorOf(old: string, replacement: string) {
 test('a mirror is read into plain settings, its secrets left as references', async () => {
   const settings = await settingsOf({ 'retl.yaml': PROJECT, 'mirrors/vip.yaml': MIRROR });
   expect(settings).toEqual({
-    journal: { url: '${' + 'env:RETL_JOURNAL_URL}', ownerUrl: null, runtimeRole: null },
+    journal: { url: `\${env:RETL_JOURNAL_URL}`, ownerUrl: null, runtimeRole: null },
     temporal: { profile: null, address: null, namespace: null, taskQueue: 'retl-mirror' },
     connections: expect.objectContaining({
-      shop: { type: 'postgres', options: { url: '${' + 'env:SHOP_URL}' } },
+      shop: { type: 'postgres', options: { url: `\${env:SHOP_URL}` } },
     }),
     mirrors: [
       {
@@ -23,7 +23,7 @@ test('a mirror is read into plain settings, its secrets left as references', asy
         source: {
           type: 'postgres',
           connection: 'shop',
-          connectionOptions: { url: '${' + 'env:SHOP_URL}' },
+          connectionOptions: { url: `\${env:SHOP_URL}` },
           query: "select id, email, plan, updated_at from customers where plan = 'vip'",
           key: ['id'],
         },
@@ -42,7 +42,7 @@ test('a mirror is read into plain settings, its secrets left as references', asy
           connection: 'crm',
           connectionOptions: {
             base_url: 'https://api.example.com',
-            auth: { bearer: '${' + 'env:CRM_TOKEN}' },
+            auth: { bearer: `\${env:CRM_TOKEN}` },
           },
           options: {
             upsert: { method: 'POST', path: '/audiences/42/members' },

@@ -1,0 +1,98 @@
+/** What every command has in common: its shared options, its examples, and one way from an action to an exit code. */
+
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { MIRROR_NAME } from '../config/mirror-schema.ts';
+import { openProject, type Project } from './environment.ts';
+import type { ExitCode } from './exit-codes.ts';
+import { showFailure } from './failures.ts';
+import { Output } from './output.ts';
+
+export interface Invocation {
+  readonly output: Output;
+  readonly project: Project;
+  /** Positional arguments, in order. */
+  readonly args: readonly string[];
+  /** The command's own options. */
+  readonly options: { readonly [name: string]: unknown };
+}
+
+export type Action = (invocation: Invocation) => Promise<ExitCode>;
+
+export interface CommandText {
+  readonly name: string;
+  /** One line, for the list of commands. */
+  readonly summary: string;
+  /** What it does, for its own help. */
+  readonly description: string;
+  /** Each a command line that works, and what it does. */
+  readonly examples: readonly (readonly [line: string, meaning: string])[];
+}
+
+export function newCommand(text: CommandText, action: Action): Command {
+  const command = new Command(text.name).summary(text.summary).description(text.description);
+  addSharedOptions(command);
+  command.addHelpText('after', `\nExamples:\n${exampleLines(text.examples).join('\n')}`);
+  return command.action(async () => {
+    process.exitCode = await perform(command, action);
+  });
+}
+
+async function perform(command: Command, action: Action): Promise<ExitCode> {
+  const options = { ...command.parent?.opts(), ...command.opts() };
+  const output = new Output({
+    json: options.json === true,
+    debug: options.debug === true,
+    color: isColored(command),
+  });
+  try {
+    const named: unknown = options.project;
+    const project = await openProject(typeof named === 'string' ? named : undefined);
+    return await action({ output, project, args: command.args, options });
+  } catch (error) {
+    return showFailure(output, error);
+  }
+}
+
+function isColored(command: Command): boolean {
+  if (command.opts().color === false || command.parent?.opts().color === false) return false;
+  const { NO_COLOR, FORCE_COLOR } = process.env;
+  if (NO_COLOR !== undefined && NO_COLOR !== '') return false;
+  return process.stderr.isTTY === true || (FORCE_COLOR !== undefined && FORCE_COLOR !== '0');
+}
+
+/** The same options before and after the command's name. */
+export function addSharedOptions(command: Command): void {
+  command
+    .addOption(
+      new Option('--project <dir>', 'folder that holds retl.yaml (default: the nearest one upwards)'),
+    )
+    .addOption(new Option('--json', 'write JSON, for programs'))
+    .addOption(new Option('--no-color', 'write without colours (as NO_COLOR does)'))
+    .addOption(new Option('--debug', 'show the stack of an error; it may hold values'));
+}
+
+function exampleLines(examples: CommandText['examples']): readonly string[] {
+  const width = Math.max(...examples.map(([line]) => line.length));
+  return examples.map(([line, meaning]) => `  $ ${line.padEnd(width)}  # ${meaning}`);
+}
+
+/** Parses the argument `<mirror>`. */
+export function mirrorArgument(text: string): string {
+  const name = text.replace(/^mirrors\//, '').replace(/\.yaml$/, '');
+  if (!MIRROR_NAME.test(name))
+    throw new InvalidArgumentError('A mirror’s name has 1 to 63 lower-case letters, digits and `-`.');
+  return name;
+}
+
+/** The first positional argument, as {@link mirrorArgument} reads it; `null` where none is given. */
+export function mirrorOf({ args }: Invocation): string | null {
+  const [first] = args;
+  return first === undefined ? null : mirrorArgument(first);
+}
+
+/** Of commands whose argument is required. */
+export function requiredMirror(invocation: Invocation): string {
+  const mirror = mirrorOf(invocation);
+  if (mirror === null) throw new InvalidArgumentError('A mirror’s name is missing.');
+  return mirror;
+}

@@ -1,0 +1,85 @@
+/** `retl check [mirror]`: finds out what can be found out before a run, and changes nothing. */
+
+import type { Command } from 'commander';
+import { z } from 'zod';
+import type { CheckLine } from '../../domain/check.ts';
+import { type Invocation, mirrorArgument, mirrorOf, newCommand } from '../command.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { Refusal } from '../failures.ts';
+import type { Output } from '../output.ts';
+import { counted, showProblem } from '../problems-view.ts';
+import { exitOfWorker, jsonLines, spawnWorker } from '../worker-process.ts';
+
+export function checkCommand(): Command {
+  return newCommand(
+    {
+      name: 'check',
+      summary: 'check configuration, source, mapping and destination',
+      description:
+        'Checks the configuration with every error at once, that every secret is there, the source’s query without reading ' +
+        'a row, the mapping against its columns, and the rights at the destination without writing. Changes nothing.',
+      examples: [
+        ['retl check', 'the whole project'],
+        ['retl check vip-customers', 'one mirror'],
+        ['retl check --json', 'one JSON text per finding'],
+      ],
+    },
+    check,
+  ).argument('[mirror]', 'name of one mirror', mirrorArgument);
+}
+
+const subject = z.enum(['configuration', 'journal', 'temporal', 'source', 'mapping', 'destination']);
+const line: z.ZodType<CheckLine> = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('problem'),
+    mirror: z.string().nullable(),
+    subject,
+    code: z.string(),
+    place: z.string().nullable(),
+    path: z.string().nullable(),
+    message: z.string(),
+    remedy: z.string(),
+  }),
+  z.object({ kind: z.literal('passed'), mirror: z.string().nullable(), subject, facts: z.string() }),
+]);
+
+async function check(invocation: Invocation): Promise<ExitCode> {
+  const { output, project } = invocation;
+  const mirror = mirrorOf(invocation);
+  const chosen = mirror === null ? [] : [mirror];
+  // The worker checks: it alone may load the systems, and it sees what a run would see.
+  const child = spawnWorker(['--project', project.dir, '--check', ...chosen]);
+  const counts = { passed: 0, problem: 0 };
+  const ended = exitOfWorker(child);
+  for await (const value of jsonLines(child)) {
+    const found = line.safeParse(value).data;
+    if (found === undefined) continue;
+    counts[found.kind] += 1;
+    show(output, found);
+  }
+  const exit = await ended;
+  if (counts.passed + counts.problem === 0)
+    throw new Refusal(
+      exit === EXIT.ok ? EXIT.failure : exit,
+      'check-incomplete',
+      'The worker that checks has ended without a finding.',
+      'What it wrote above says why; `retl worker` starts the same program.',
+    );
+  output.line(
+    counts.problem === 0
+      ? output.style('green', 'Everything that can be checked beforehand is in order.')
+      : output.style('red', `${counted(counts.problem, 'problem')}; nothing was started.`),
+  );
+  return counts.problem === 0 ? exit : EXIT.usage;
+}
+
+function show(output: Output, found: CheckLine): void {
+  output.event(found);
+  const about = [found.mirror, found.subject].filter((part) => part !== null).join(' ');
+  if (found.kind === 'passed') {
+    output.line(`${output.style('green', 'ok')}    ${output.style('bold', about)} ${found.facts}`);
+    return;
+  }
+  const mark = output.style('red', 'error');
+  showProblem(output, { mark, ...found, place: found.place ?? about, path: found.path ?? found.code });
+}

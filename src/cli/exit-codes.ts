@@ -1,0 +1,64 @@
+/** The one table of exit codes: scripts rely on it, `retl --help` and docs/cli.md show it. */
+
+import { assertNever } from '../domain/assert-never.ts';
+import type { ErrorCode } from '../domain/errors.ts';
+import type { FailureType, Outcome } from '../domain/messages.ts';
+
+export const EXIT = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  refused: 3,
+  guardHeld: 4,
+  rejected: 5,
+  blocked: 6,
+  stopped: 7,
+  interrupted: 130,
+} as const;
+
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export const EXIT_MEANINGS: { readonly [Name in keyof typeof EXIT]: string } = {
+  ok: 'done; for `run`: the run completed',
+  failure: 'something failed, or could not be reached; trying again may help',
+  usage: 'wrong arguments, or an error in configuration or data that must be mended first',
+  refused: 'refused: a run is under way, another mirror owns the target, or nothing is running',
+  guardHeld: 'held by the guard: the run would remove more than the mirror allows',
+  rejected: 'the destination rejected members',
+  blocked: 'blocked: the outcome of a request is unknown and cannot be verified',
+  stopped: 'the run was cancelled or aborted',
+  interrupted: 'interrupted while following; the run itself goes on',
+};
+
+/** The table as lines of text. */
+export function exitCodeLines(): readonly string[] {
+  const names = Object.keys(EXIT_MEANINGS) as readonly (keyof typeof EXIT)[];
+  return names.map((name) => `${String(EXIT[name]).padStart(5)}  ${EXIT_MEANINGS[name]}`);
+}
+
+export function exitOfFailure(type: FailureType): ExitCode {
+  switch (type) {
+    case 'refused':
+      return EXIT.refused;
+    case 'guard-held':
+      return EXIT.guardHeld;
+    case 'rejected':
+      return EXIT.rejected;
+    case 'invalid':
+      return EXIT.usage;
+    case 'blocked':
+      return EXIT.blocked;
+    case 'unavailable':
+      return EXIT.failure;
+    default:
+      return assertNever(type);
+  }
+}
+
+export function exitOfOutcome(outcome: Outcome): ExitCode {
+  return outcome === 'completed' ? EXIT.ok : EXIT.stopped;
+}
+
+export function exitOfError(code: ErrorCode): ExitCode {
+  return code.startsWith('config.') || code.startsWith('data.') ? EXIT.usage : EXIT.failure;
+}

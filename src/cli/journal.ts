@@ -1,0 +1,48 @@
+/** Reads the journal for `status` and `runs`, with one connection that is closed whatever happens. */
+
+import type { MirrorSummary, RunSummary } from '../journal/inspect.ts';
+import { type Project, readSettings, resolved } from './environment.ts';
+
+/** The last runs, newest first; of one mirror, or of all. */
+export async function readRuns(
+  project: Project,
+  mirror: string | null,
+  limit: number,
+): Promise<readonly RunSummary[]> {
+  const url = await journalUrl(project);
+  const { inspectJournal, listRuns } = await import('../journal/inspect.ts');
+  return inspectJournal(url, (journal) =>
+    listRuns(journal, { ...(mirror === null ? {} : { mirror }), limit }),
+  );
+}
+
+export async function readMirrors(project: Project): Promise<readonly MirrorSummary[]> {
+  const url = await journalUrl(project);
+  const { inspectJournal, listMirrors } = await import('../journal/inspect.ts');
+  return inspectJournal(url, (journal) => listMirrors(journal));
+}
+
+async function journalUrl(project: Project): Promise<string> {
+  const { journal } = await readSettings(project);
+  return resolved(project, journal.url);
+}
+
+/**
+ * The workflow id that the journal names for the open run of a mirror, where it is in `namespace`; `undefined` where
+ * there is none or the journal cannot be asked (a machine may reach Temporal alone).
+ */
+export async function holderOf(
+  project: Project,
+  mirror: string,
+  namespace: string,
+): Promise<string | undefined> {
+  const [last] = await readRuns(project, mirror, 1).catch(() => []);
+  return last === undefined ? undefined : (workflowOf(last, namespace) ?? undefined);
+}
+
+/** The workflow that holds an open run, by id; `null` where none does, or one of another namespace. */
+export function workflowOf(run: RunSummary, namespace: string): string | null {
+  if (run.state !== 'open' || run.released !== null) return null;
+  const prefix = `${namespace}/`;
+  return run.holder.startsWith(prefix) ? run.holder.slice(prefix.length) : null;
+}

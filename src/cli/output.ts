@@ -1,0 +1,85 @@
+/** Everything the CLI writes: results to stdout, remarks and progress to stderr; with `--json`, JSON alone on stdout. */
+
+import { styleText } from 'node:util';
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
+
+export interface OutputOptions {
+  readonly json: boolean;
+  readonly color: boolean;
+  /** More about errors, for a bug report. */
+  readonly debug: boolean;
+}
+
+export class Output {
+  constructor(
+    readonly options: OutputOptions,
+    private readonly stdout: NodeJS.WriteStream = process.stdout,
+    private readonly stderr: NodeJS.WriteStream = process.stderr,
+  ) {}
+
+  get json(): boolean {
+    return this.options.json;
+  }
+
+  /** Whether a person is watching the progress. */
+  get isInteractive(): boolean {
+    return !this.json && this.stderr.isTTY === true && process.stdin.isTTY === true;
+  }
+
+  get columns(): number {
+    return this.stderr.columns || 80;
+  }
+
+  /** Part of the result, for people. */
+  line(text = ''): void {
+    if (!this.json) this.stdout.write(`${text}\n`);
+  }
+
+  /** A remark beside the result, for people. */
+  note(text: string): void {
+    if (!this.json) this.stderr.write(`${text}\n`);
+  }
+
+  /** The result, for programs: one JSON document. */
+  document(value: unknown): void {
+    if (this.json) this.stdout.write(`${JSON.stringify(value, plain, 2)}\n`);
+  }
+
+  /** One step of a result that comes bit by bit, for programs: one JSON text per line. */
+  event(value: unknown): void {
+    if (this.json) this.stdout.write(`${JSON.stringify(value, plain)}\n`);
+  }
+
+  /** Redraws the line that the terminal's cursor is on; empty: clears it. */
+  redraw(text: string): void {
+    if (this.isInteractive) this.stderr.write(`\r\x1b[2K${text}`);
+  }
+
+  style(style: Style, text: string): string {
+    return this.options.color ? styleText(style, text, { validateStream: false }) : text;
+  }
+
+  /** Columns as wide as their widest cell; the first row is the head. */
+  table(rows: readonly (readonly string[])[]): void {
+    for (const [index, text] of tableLines(rows).entries())
+      this.line(index === 0 ? this.style('dim', text) : text);
+  }
+}
+
+export function tableLines(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? '').length)),
+  );
+  return rows.map((row) =>
+    row
+      .map((text, column) => text.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** u64 as text: a JSON number does not hold it. */
+function plain(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? value.toString() : value;
+}

@@ -1,0 +1,65 @@
+/** The command `retl`: its commands, its shared options and its help. */
+
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { addSharedOptions } from './command.ts';
+import { abortCommand } from './commands/abort.ts';
+import { cancelCommand } from './commands/cancel.ts';
+import { checkCommand } from './commands/check.ts';
+import { devCommand } from './commands/dev.ts';
+import { initCommand } from './commands/init.ts';
+import { migrateCommand } from './commands/migrate.ts';
+import { pauseCommand } from './commands/pause.ts';
+import { resumeCommand } from './commands/resume.ts';
+import { runCommand } from './commands/run.ts';
+import { runsCommand } from './commands/runs.ts';
+import { statusCommand } from './commands/status.ts';
+import { workerCommand } from './commands/worker.ts';
+import { exitCodeLines } from './exit-codes.ts';
+
+const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
+  ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand]],
+  ['Run:', [runCommand, statusCommand, runsCommand]],
+  ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand]],
+];
+
+/** @param json whether the command line asks for JSON: then wrong usage is not told in prose. */
+export function buildProgram(json: boolean): Command {
+  const program = new Command('retl')
+    .description('Keeps destinations holding exactly what a query returns.')
+    .version(version(), '--version', 'show the version')
+    .showSuggestionAfterError()
+    .helpCommand(false);
+  addSharedOptions(program);
+  for (const [group, commands] of GROUPS) {
+    program.commandsGroup(group);
+    for (const make of commands) program.addCommand(make());
+  }
+  program.addHelpText('after', afterHelp());
+  for (const command of [program, ...program.commands]) prepare(command, program, json);
+  return program;
+}
+
+/** Errors are thrown, so that one place decides the exit code. */
+function prepare(command: Command, program: Command, json: boolean): void {
+  const hint = command === program ? 'retl --help' : `retl ${command.name()} --help`;
+  command.exitOverride().showHelpAfterError(`\`${hint}\` shows how it is used.`);
+  if (json) command.configureOutput({ writeErr: () => undefined });
+}
+
+function afterHelp(): string {
+  const begin = [
+    'A first mirror:',
+    '  $ retl init                # writes retl.yaml and mirrors/example.yaml',
+    '  $ retl dev                 # starts PostgreSQL, Temporal and a worker on this machine',
+    '  $ retl check               # in another terminal: is everything in order?',
+    '  $ retl run example         # mirrors',
+  ];
+  return `\n${begin.join('\n')}\n\nExit codes:\n${exitCodeLines().join('\n')}`;
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  const { version: found } = JSON.parse(text) as { readonly version: string };
+  return found;
+}

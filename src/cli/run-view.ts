@@ -1,0 +1,29 @@
+/** A run of the journal in words. */
+
+import type { RunSummary } from '../journal/inspect.ts';
+import type { Style } from './output.ts';
+import { span } from './progress-view.ts';
+
+/** One word for where a run stands; an open run that nobody holds is never shown as running. */
+export function stateOf(run: RunSummary): string {
+  if (run.state !== 'open') return run.state;
+  if (run.released !== null) return `${run.released}, resumable`;
+  return run.reason === null ? `running (${run.phase})` : `waiting (${run.phase})`;
+}
+
+export function stateStyle(run: RunSummary): Style {
+  if (run.state === 'completed') return 'green';
+  if (run.state === 'open') return run.released === null && run.reason === null ? 'cyan' : 'yellow';
+  return run.state === 'aborted' || run.state === 'discarded' ? 'yellow' : 'red';
+}
+
+/** e.g. `3h ago`. `now` in ms since the epoch. */
+export function ago(date: Date, now: number): string {
+  return `${span(Math.max(0, now - date.getTime()))} ago`;
+}
+
+export function reasonOf(run: RunSummary): string {
+  const parts = run.reason === null ? [] : [run.reason];
+  if (run.unresolvedBatches > 0) parts.push(`${run.unresolvedBatches} unresolved`);
+  return parts.join(', ');
+}

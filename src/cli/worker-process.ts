@@ -1,0 +1,66 @@
+/**
+ * Starts `worker.ts` as a process of its own: the CLI loads neither activities nor workflows. tsx comes along so that
+ * mappings written in TypeScript load, in a built package too.
+ */
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { EXIT, type ExitCode } from './exit-codes.ts';
+
+/** Arguments for `process.execPath`. */
+export function workerCommandLine(args: readonly string[]): string[] {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  const file = fileURLToPath(new URL(`../worker.${extension}`, import.meta.url));
+  return ['--import', import.meta.resolve('tsx'), file, ...args];
+}
+
+/** Its stdout is for the caller to read: one JSON text per line. */
+export function spawnWorker(args: readonly string[]): ChildProcess {
+  return spawn(process.execPath, workerCommandLine(args), { stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+/** The lines of a worker's stdout that are JSON; anything else a library may print is passed over. */
+export async function* jsonLines(child: ChildProcess): AsyncGenerator<unknown, void> {
+  if (child.stdout === null) return;
+  for await (const line of createInterface({ input: child.stdout })) {
+    const value = parsed(line);
+    if (value !== undefined) yield value;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a line of a worker says that it polls. */
+export function isReady(line: unknown): boolean {
+  return typeof line === 'object' && line !== null && 'ready' in line && line.ready === true;
+}
+
+/**
+ * Waits for the worker's end and passes signals on meanwhile. Ctrl-C in a terminal reaches the worker by itself, so
+ * that it is passed on only where no terminal is.
+ */
+export async function exitOfWorker(child: ChildProcess): Promise<ExitCode> {
+  const pass = (signal: NodeJS.Signals) => {
+    if (signal !== 'SIGINT' || process.stdin.isTTY !== true) child.kill(signal);
+  };
+  process.on('SIGTERM', pass);
+  process.on('SIGINT', pass);
+  try {
+    const code = await new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', resolve);
+    });
+    if (code === EXIT.ok || code === EXIT.usage) return code;
+    return EXIT.failure;
+  } finally {
+    process.off('SIGTERM', pass);
+    process.off('SIGINT', pass);
+  }
+}

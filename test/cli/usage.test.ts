@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { EXIT_MEANINGS } from '../../src/cli/exit-codes.ts';
+import { buildProgram } from '../../src/cli/program.ts';
+import { createTestProject, type TestProject } from '../support/project.ts';
+import { retl } from './support.ts';
+
+let empty: TestProject;
+beforeAll(async () => {
+  empty = await createTestProject();
+});
+afterAll(() => empty.remove());
+
+const COMMANDS = buildProgram(false).commands;
+const NAMES = [
+  'init',
+  'dev',
+  'migrate',
+  'worker',
+  'check',
+  'run',
+  'status',
+  'runs',
+  'cancel',
+  'abort',
+  'pause',
+  'resume',
+];
+
+function helpOf(name: string): string {
+  const command = COMMANDS.find((candidate) => candidate.name() === name);
+  let text = '';
+  command?.configureOutput({
+    writeOut: (part) => {
+      text += part;
+    },
+  });
+  command?.outputHelp();
+  return text;
+}
+
+test('retl --help names every command and every exit code', async () => {
+  const { code, stdout } = await retl(['--help'], { cwd: empty.folder });
+  expect(code).toBe(0);
+  for (const name of NAMES) expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'));
+  for (const meaning of Object.values(EXIT_MEANINGS)) expect(stdout).toContain(meaning);
+});
+
+test('there are the commands there should be, and each takes --json, --project and --no-color', () => {
+  expect(COMMANDS.map((command) => command.name())).toEqual(NAMES);
+  for (const command of COMMANDS)
+    expect(command.options.map((option) => option.long)).toEqual(
+      expect.arrayContaining(['--json', '--project', '--no-color', '--debug']),
+    );
+});
+
+test.each(NAMES)('the help of %s teaches by examples that are parsed as they stand', (name) => {
+  const lines = [...helpOf(name).matchAll(/^ {2}\$ retl (.*?)\s+# .+$/gm)].map((match) => match[1] ?? '');
+  expect(lines.length).toBeGreaterThan(0);
+  for (const line of lines) {
+    const program = buildProgram(true);
+    for (const command of program.commands) command.action(() => undefined);
+    expect(() => program.parse(line.split(' '), { from: 'user' })).not.toThrow();
+  }
+});
+
+test.each([
+  [[], /Usage: retl/],
+  [['stats'], /unknown command 'stats'\n\(Did you mean status\?\)/],
+  [['runs', '--limt', '3'], /unknown option '--limt'\n\(Did you mean --limit\?\)/],
+  [['runs', '--limit', 'many'], /whole number from 1 to 1000/],
+  [['run'], /missing required argument 'mirror'/],
+  [['run', 'a', 'b'], /too many arguments/],
+  [['cancel', 'VIP_customers'], /lower-case letters, digits and `-`/],
+])('wrong usage %j exits with 2 and says how it is used', async (args, words) => {
+  const { code, stdout, stderr } = await retl(args, { cwd: empty.folder });
+  expect(code).toBe(2);
+  expect(stdout).toBe('');
+  expect(stderr).toMatch(words);
+  expect(stderr).toMatch(/--help/);
+});
+
+test('with --json, wrong usage is one JSON document on stdout and nothing else', async () => {
+  const { code, stdout, stderr } = await retl(['stats', '--json'], { cwd: empty.folder });
+  expect(code).toBe(2);
+  expect(JSON.parse(stdout)).toMatchObject({
+    error: { code: 'usage', meaning: expect.stringContaining('stats') },
+  });
+  expect(stderr).toBe('');
+});
+
+test('--version', async () => {
+  expect((await retl(['--version'], { cwd: empty.folder })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});
