@@ -19,6 +19,8 @@ export interface Program {
   readonly child: GuardedChild;
   /** The first line of its output: how it says that it is ready. */
   readonly firstLine: string;
+  /** Asks it to end, and sees to it. */
+  stop(): Promise<void>;
 }
 
 /** Resolves when the program has written its first line; rejects when it ends, or stays silent too long, before. */
@@ -36,7 +38,7 @@ export async function startProgram(options: ProgramOptions): Promise<Program> {
     child.exited.then(() => null),
     new Promise<null>((resolve) => setTimeout(resolve, options.readyWithinMs, null).unref()),
   ]);
-  if (firstLine !== null) return { child, firstLine };
+  if (firstLine !== null) return { child, firstLine, stop: () => child.stop() };
   await child.stop();
   throw new Error(`${options.program} did not get ready; what it said is in ${options.logFile}`);
 }

@@ -3,7 +3,7 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import { type Program, startProgram } from '../node-program.ts';
-import { AUDIENCE } from './project.ts';
+import { AUDIENCE, type ProjectEnvironment } from './project.ts';
 
 const READY_WITHIN_MS = 60_000;
 
@@ -14,9 +14,7 @@ const MembersSchema = z.object({ members: z.array(z.unknown()) });
 export interface WorkerOptions {
   readonly projectFolder: string;
   readonly logFile: string;
-  readonly journalUrl: string;
-  readonly shopUrl: string;
-  readonly temporalAddress: string;
+  readonly environment: ProjectEnvironment;
 }
 
 /** Resolves when the worker polls. */
@@ -24,12 +22,7 @@ export async function startWorker(options: WorkerOptions): Promise<Program> {
   const program = await startProgram({
     program: 'worker',
     args: [],
-    env: {
-      RETL_PROJECT: options.projectFolder,
-      RETL_JOURNAL_URL: options.journalUrl,
-      SHOP_URL: options.shopUrl,
-      TEMPORAL_ADDRESS: options.temporalAddress,
-    },
+    env: { RETL_PROJECT: options.projectFolder, ...options.environment },
     logFile: options.logFile,
     readyWithinMs: READY_WITHIN_MS,
   });
@@ -74,6 +67,6 @@ export class AudienceApi {
   }
 
   stop(): Promise<void> {
-    return this.#program.child.stop();
+    return this.#program.stop();
   }
 }

@@ -47,9 +47,22 @@ batch: { rows: 50, bytes: 1MB, in_flight: 2 }
 safety: { max_removals: 20%, empty_snapshot: hold }
 `;
 
-/** Writes `retl.yaml` and the mirror's file below `folder`. */
-export async function writeProject(folder: string, audienceUrl: string): Promise<void> {
+/** Variables that `retl.yaml` and Temporal's clients read. */
+export interface ProjectEnvironment {
+  readonly RETL_JOURNAL_URL: string;
+  readonly SHOP_URL: string;
+  readonly TEMPORAL_ADDRESS: string;
+}
+
+/** Writes `retl.yaml`, the mirror's file and `.env`, so that `retl --project <folder>` works while the demo is up. */
+export async function writeProject(
+  folder: string,
+  audienceUrl: string,
+  environment: ProjectEnvironment,
+): Promise<void> {
   await mkdir(join(folder, 'mirrors'), { recursive: true });
   await writeFile(join(folder, 'retl.yaml'), PROJECT_FILE(audienceUrl));
   await writeFile(join(folder, 'mirrors', `${MIRROR}.yaml`), MIRROR_FILE);
+  const lines = Object.entries(environment).map(([name, value]) => `${name}=${value}\n`);
+  await writeFile(join(folder, '.env'), lines.join(''), { mode: 0o600 });
 }

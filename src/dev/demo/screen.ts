@@ -6,12 +6,20 @@ export class Screen {
   readonly #out: NodeJS.WritableStream & { readonly isTTY?: boolean };
   #rewriting = false;
   #lastPlain = '';
+  #isClosed = false;
 
   constructor(out: NodeJS.WritableStream & { readonly isTTY?: boolean }) {
     this.#out = out;
   }
 
+  /** The last line: what is still under way says nothing more. */
+  close(text: string): void {
+    this.line(text);
+    this.#isClosed = true;
+  }
+
   line(text = ''): void {
+    if (this.#isClosed) return;
     if (this.#rewriting) this.#out.write('\r\u001b[K');
     this.#rewriting = false;
     this.#out.write(`${text}\n`);
@@ -24,6 +32,7 @@ export class Screen {
 
   /** On a terminal the line is rewritten; elsewhere each new phase gets a line of its own. */
   progress(phase: string, text: string): void {
+    if (this.#isClosed) return;
     if (this.#out.isTTY === true) {
       this.#out.write(`\r\u001b[K  ${phase.padEnd(LABEL_WIDTH)} ${text}`);
       this.#rewriting = true;

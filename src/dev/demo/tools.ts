@@ -20,7 +20,6 @@ export interface RunProgress {
 export interface MirrorClient {
   /** Starts a run and follows it to its end. Rejects with the reason when it does not complete. */
   run(mirror: string, show: (progress: RunProgress) => void): Promise<RunCounts>;
-  close(): Promise<void>;
 }
 
 export interface DemoTools {
