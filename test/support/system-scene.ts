@@ -74,15 +74,21 @@ export class Scene {
     const scene = new Scene(system, name, table, audience);
     await scene.createSource(options.rows ?? 10);
     await system.connect(`${name}-api`, { type: 'http', base_url: audience.url, ...options.connection });
-    await system.project.write(`mirrors/${name}.yaml`, {
+    await scene.configure(options);
+    return scene;
+  }
+
+  /** Writes the mirror's file anew; a run that is open keeps the settings it began with. */
+  async configure(options: SceneOptions): Promise<void> {
+    await this.system.project.write(`mirrors/${this.mirror}.yaml`, {
       source: {
         connection: options.source ?? 'shop',
-        query: options.query ?? `select id, plan from ${table} order by id`,
+        query: (options.query ?? 'select id, plan from $table order by id').replaceAll('$table', this.table),
         key: ['id'],
       },
       members: { identity: { id: 'id' }, payload: { plan: 'plan' } },
       destination: {
-        connection: `${name}-api`,
+        connection: `${this.mirror}-api`,
         upsert: { method: 'POST', path: '/members' },
         remove: { method: 'DELETE', path: '/members' },
         verify_empty: { path: '/members', count: '/count' },
@@ -95,7 +101,6 @@ export class Scene {
       safety: { max_removals: '50%', empty_snapshot: 'hold' },
       ...options.mirror,
     });
-    return scene;
   }
 
   /** Replaces a table of `id text primary key, plan text`, or runs the given statements with `$table` filled in. */
