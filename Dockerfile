@@ -29,5 +29,6 @@ COPY --from=build /app/dist ./dist
 COPY package.json ./
 COPY bin ./bin
 COPY migrations ./migrations
+COPY schema ./schema
 USER node
 CMD ["node", "/app/dist/worker.js"]
