@@ -1,5 +1,6 @@
 /** `npm run demo [-- --keep]`: hands the product's parts to the demo, and ends everything whichever way it ends. */
 
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectClient } from '../client/connect.ts';
 import { startMirror } from '../client/start.ts';
@@ -44,7 +45,19 @@ async function connectMirrorClient(address: string): Promise<MirrorClient> {
   };
 }
 
+/**
+ * The demo's own server knows nothing of the namespace, profile, TLS or API key that this shell has for others. With
+ * TEMPORAL_ADDRESS set it is that server which is meant, and all the rest with it.
+ */
+function forgetOtherServers(): void {
+  if ((process.env.TEMPORAL_ADDRESS ?? '') !== '') return;
+  for (const name of Object.keys(process.env)) if (name.startsWith('TEMPORAL_')) delete process.env[name];
+  // A file that is not there is an empty one.
+  process.env.TEMPORAL_CONFIG_FILE = join(projectFolder(), '.retl', 'demo', 'no-temporal-profiles.toml');
+}
+
 async function main(): Promise<number> {
+  forgetOtherServers();
   const keep = process.argv.includes('--keep');
   const screen = new Screen(process.stdout);
   const undo = new UndoStack();
