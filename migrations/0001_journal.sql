@@ -17,8 +17,8 @@ begin
   end if;
 exception
   when insufficient_privilege then
-    raise exception 'role retl_runtime does not exist and the owner may not create it'
-      using hint = 'As an administrator: CREATE ROLE retl_runtime NOLOGIN; then migrate again.';
+    -- RM010 is known to src/journal/migrate.ts, which has the remedy.
+    raise exception 'role retl_runtime does not exist and the owner may not create it' using errcode = 'RM010';
   when duplicate_object then
     null; -- another installer, in another database of this server, was faster
 end
@@ -36,11 +36,10 @@ create domain retl.code as text check (value ~ '^[a-zA-Z0-9][a-zA-Z0-9._:-]{0,79
 -- Fencing tokens: strictly increasing over the whole journal, so that a destination can compare those of two runs.
 create sequence retl.epoch as bigint;
 
--- The log's identity and the allocation of operation sequence numbers.
+-- The log's identity.
 create table retl.journal (
   only_row boolean primary key default true check (only_row),
   log_id uuid not null default gen_random_uuid(),
-  last_sequence bigint not null default 0 check (last_sequence >= 0),
   created_at timestamptz not null default now()
 );
 insert into retl.journal default values;
@@ -72,12 +71,14 @@ create table retl.target (
   baseline_note text,
   baseline_at timestamptz,
   held bigint not null default 0 check (held >= 0), -- rows of retl.membership_<target id>
+  longest_removal bigint not null default 0, -- bytes: no removal payload that was ever sealed for it is longer
   created_at timestamptz not null default now(),
   check (num_nulls(baseline, baseline_proof, baseline_at) in (0, 3))
 );
 
 create table retl.run (
-  run_id bigint generated always as identity primary key,
+  -- Its operations are numbered from run_id * 2^32 + 1: a sequence number names its run, and no run waits for another's.
+  run_id bigint generated always as identity primary key check (run_id between 1 and 2147483647),
   mirror_id bigint not null references retl.mirror,
   target_id bigint not null references retl.target,
   revision_id bigint not null references retl.revision,
@@ -101,6 +102,8 @@ create table retl.run (
   empty_snapshot text not null check (empty_snapshot in ('hold', 'allow')),
   max_batch_rows integer not null check (max_batch_rows between 1 and 100000),
   max_request_bytes bigint not null check (max_request_bytes >= 1),
+  may_resend boolean not null, -- the same request twice equals once (rule 3): its adapter has declared so
+  max_remove_bytes bigint check (max_remove_bytes >= 0), -- of one removal payload alone; known from the seal on
 
   -- the plan: filled by retl.plan from the sealed generation and the membership
   held_before bigint,
@@ -109,6 +112,7 @@ create table retl.run (
   planned_removed bigint,
   planned_unchanged bigint,
   removal_digest retl.sha256,
+  oversized_removals bigint not null default 0, -- of the planned ones: over the byte limit of one operation
   first_sequence bigint, -- of this run's operations
   additions_end bigint,  -- last sequence number of the additions; first_sequence - 1 where there are none
   removals_end bigint,   -- last sequence number of the removals; null until they are planned (rule 1)
@@ -128,7 +132,6 @@ create unique index run_open_mirror on retl.run (mirror_id) where closing is nul
 create unique index run_open_target on retl.run (target_id) where closing is null;
 create index run_mirror on retl.run (mirror_id, run_id);
 create index run_target on retl.run (target_id, run_id);
-create index run_sequence on retl.run (first_sequence) where first_sequence is not null;
 
 -- Attempts: who raised the epoch, when and for what.
 create table retl.attempt (
@@ -208,6 +211,7 @@ create table retl.batch (
   refusal text,            -- the provider's own words about the whole request; shown by `retl rejections` only
   prepared_epoch bigint not null,
   sent_epoch bigint,
+  settled_epoch bigint, -- of the attempt that settled or refused it
   prepared_at timestamptz not null default clock_timestamp(),
   sent_at timestamptz,
   send_deadline timestamptz,
@@ -228,11 +232,14 @@ create table retl.batch (
   resolved_because text,   -- an operator's reason, where one decided the outcome
   check ((action in ('upsert', 'remove')) = (operations is not null)),
   check ((state in ('sending', 'unknown', 'staged')) <= (sent_at is not null and send_deadline is not null)),
-  check ((state = 'staged') <= (cardinality(job_ids) >= 1)),
+  -- A check that is null passes: so each of these says what it means by `is true`.
+  check (state <> 'staged' or (cardinality(job_ids) >= 1 and array_position(job_ids, null) is null) is true),
   check ((state = 'settled') = (settled_at is not null)),
+  check ((state in ('settled', 'refused')) = (settled_epoch is not null)),
   check ((state = 'settled') <= (receipt is not null)),
-  check ((state = 'settled' and action in ('upsert', 'remove'))
-         <= (accepted + rejected = upper(operations) - lower(operations))),
+  check (state <> 'settled' or action not in ('upsert', 'remove')
+         or (accepted >= 0 and rejected >= 0 and accepted + rejected = upper(operations) - lower(operations)) is true),
+  check (not upper_inf(operations) and not lower_inf(operations)),
   check ((state = 'settled' and action <> 'init' and (action = 'finish' or accepted > 0)) <= (position is not null)),
   check (folded <= (state = 'settled')),
   -- Rule 4: an operation is in one request only, unless that was proven not to have been applied.
@@ -293,3 +300,4 @@ $$;
 create trigger keep_outcome before update on retl.batch for each row execute function retl.keep_outcome();
 
 grant select on all tables in schema retl to retl_runtime;
+revoke all on all functions in schema retl from public;

@@ -6,17 +6,33 @@
 --   RM002 not the holder of the run                                    RM006 an outcome would change (rule 6)
 --   RM003 a numbered rule of design.md forbids it
 
+-- What every writer is held to, whatever its session says. READ COMMITTED: a statement that waited for a lock must see
+-- what was committed meanwhile, or an older snapshot hides another transaction's batches. A durable commit: what is
+-- `sending` is no longer provably unsent, not even after a crash (rule 3).
+create function retl.require_writer() returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'rule 9: the journal is written in READ COMMITTED transactions only' using errcode = 'RM003';
+  end if;
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+end
+$$;
+
 -- Rule 9: takes the run's row and checks the epoch, in the caller's transaction. An older attempt gets no further.
 create function retl.lock_run(p_run bigint, p_epoch bigint) returns retl.run
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   r retl.run;
 begin
+  perform retl.require_writer();
   select * into r from retl.run where run_id = p_run for no key update;
   if not found then
     raise exception 'no such run' using errcode = 'RM004';
   end if;
-  if r.epoch <> p_epoch or r.closing is not null then
+  if r.epoch is distinct from p_epoch or r.closing is not null then
     raise exception 'rule 9: this attempt has been superseded' using errcode = 'RM001';
   end if;
   return r;
@@ -26,7 +42,7 @@ $$;
 create function retl.require_phase(r retl.run, p_phase text) returns void
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  if r.phase <> p_phase then
+  if r.phase is distinct from p_phase then
     raise exception 'rule 1: phase is %, this needs %', r.phase, p_phase using errcode = 'RM003';
   end if;
 end
@@ -49,7 +65,7 @@ $$;
 create function retl.admit(
   p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea,
   p_max_removal_share double precision, p_max_removals bigint, p_empty_snapshot text,
-  p_max_batch_rows integer, p_max_request_bytes bigint,
+  p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean,
   p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text,
   p_closed_holder text, p_resume_after timestamptz
 ) returns jsonb
@@ -60,8 +76,28 @@ declare
   r retl.run;
   v_revision bigint;
 begin
+  perform retl.require_writer();
+  if num_nulls(p_mirror, p_strategy, p_target_key, p_settings, p_settings_digest, p_namespace, p_cluster, p_workflow_id,
+       p_first_run_id, p_resume_after) > 0 then
+    raise exception 'an argument is missing' using errcode = 'RM003';
+  end if;
+  if p_settings_digest <> sha256(convert_to(p_settings, 'UTF8')) then
+    raise exception 'the digest is not that of the settings' using errcode = 'RM003';
+  end if;
+
+  -- A newcomer that can only be refused waits for no lock: a seal may hold the run for minutes.
+  select o.* into r from retl.run o join retl.mirror n using (mirror_id)
+    where n.name = p_mirror and n.strategy = p_strategy and o.closing is null;
+  if found and r.released is null and r.holder_first_run_id <> p_first_run_id
+     and r.holder_first_run_id is distinct from p_closed_holder then
+    return jsonb_build_object('kind', 'busy', 'namespace', r.holder_namespace, 'cluster', r.holder_cluster,
+      'workflow', r.holder_workflow_id, 'first_run', r.holder_first_run_id);
+  end if;
+
+  -- NO KEY: an attempt that holds its run and appends to the log checks foreign keys on these rows; a stronger lock here
+  -- would wait for the run and make it wait, too.
   insert into retl.mirror (name, strategy) values (p_mirror, p_strategy) on conflict (name) do nothing;
-  select * into strict m from retl.mirror where name = p_mirror for update;
+  select * into strict m from retl.mirror where name = p_mirror for no key update;
   if m.strategy <> p_strategy then
     return jsonb_build_object('kind', 'refused', 'code', 'strategy-changed');
   end if;
@@ -81,7 +117,8 @@ begin
     update retl.run set holder_namespace = p_namespace, holder_cluster = p_cluster,
       holder_workflow_id = p_workflow_id, holder_first_run_id = p_first_run_id,
       released = null, reason = null, epoch = nextval('retl.epoch')
-      where run_id = r.run_id;
+      where run_id = r.run_id returning * into r;
+    insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'admit');
     return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume',
       case
         when r.phase in ('init', 'extract', 'seal') then 'discard'
@@ -93,8 +130,12 @@ begin
   end if;
 
   insert into retl.target (target_key, mirror_id) values (p_target_key, m.mirror_id) on conflict (target_key) do nothing;
-  select * into strict t from retl.target where target_key = p_target_key for update;
+  select * into strict t from retl.target where target_key = p_target_key for no key update;
   if t.mirror_id <> m.mirror_id then
+    -- A name that has never run keeps no strategy.
+    delete from retl.mirror where mirror_id = m.mirror_id
+      and not exists (select from retl.target where mirror_id = m.mirror_id)
+      and not exists (select from retl.run where mirror_id = m.mirror_id);
     return jsonb_build_object('kind', 'refused', 'code', 'target-owned');
   end if;
   if to_regclass(format('retl.membership_%s', t.target_id)) is null then
@@ -109,11 +150,12 @@ begin
     where mirror_id = m.mirror_id and digest = p_settings_digest;
   insert into retl.run (mirror_id, target_id, revision_id, strategy, epoch,
       holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id,
-      max_removal_share, max_removals, empty_snapshot, max_batch_rows, max_request_bytes)
+      max_removal_share, max_removals, empty_snapshot, max_batch_rows, max_request_bytes, may_resend)
     values (m.mirror_id, t.target_id, v_revision, p_strategy, nextval('retl.epoch'),
       p_namespace, p_cluster, p_workflow_id, p_first_run_id,
-      p_max_removal_share, p_max_removals, p_empty_snapshot, p_max_batch_rows, p_max_request_bytes)
+      p_max_removal_share, p_max_removals, p_empty_snapshot, p_max_batch_rows, p_max_request_bytes, p_may_resend)
     returning * into r;
+  insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'admit');
   return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', 'fresh');
 end
 $$;
@@ -127,6 +169,7 @@ declare
   r retl.run;
   v_epoch bigint;
 begin
+  perform retl.require_writer();
   select * into r from retl.run where run_id = p_run for no key update;
   if not found then
     raise exception 'no such run' using errcode = 'RM004';
@@ -134,8 +177,8 @@ begin
   if r.closing is not null then
     raise exception 'the run is closed' using errcode = 'RM001';
   end if;
-  if r.released is not null or r.holder_namespace <> p_namespace or r.holder_cluster <> p_cluster
-     or r.holder_workflow_id <> p_workflow_id or r.holder_first_run_id <> p_first_run_id then
+  if r.released is not null or (r.holder_namespace, r.holder_cluster, r.holder_workflow_id, r.holder_first_run_id)
+       is distinct from (p_namespace, p_cluster, p_workflow_id, p_first_run_id) then
     raise exception 'another workflow execution holds this run' using errcode = 'RM002';
   end if;
   v_epoch := nextval('retl.epoch');
@@ -154,6 +197,9 @@ declare
   r retl.run := retl.lock_run(p_run, p_epoch);
 begin
   perform retl.require_phase(r, 'init');
+  if p_baseline is null or p_proof is null or (p_baseline = 'replace') <> (r.strategy = 'native-replace') then
+    raise exception 'not a baseline of this strategy' using errcode = 'RM003';
+  end if;
   update retl.target set baseline = p_baseline, baseline_proof = p_proof, baseline_note = p_note, baseline_at = now()
     where target_id = r.target_id and baseline is null;
 end
@@ -221,14 +267,15 @@ begin
       || ''''') ) from retl.generation_%s where kind = 1 and identity_hash >= $1 and ($2 is null or identity_hash < $2)',
       p_generation)
       into v_slice
-      using set_byte('\x00'::bytea, 0, i), case when i < 255 then set_byte('\x00'::bytea, 0, i + 1) end;
+      using set_byte(decode('00', 'hex'), 0, i), case when i < 255 then set_byte(decode('00', 'hex'), 0, i + 1) end;
     v_all := v_all || v_slice;
   end loop;
   return sha256(v_all);
 end
 $$;
 
--- Seals the loaded generation, or says which rule it breaks; nothing has been sent yet (rule 1).
+-- Seals the loaded generation, or says which rule it breaks; nothing has been sent yet (rule 1). Asked again after it said
+-- so, it says the same: nothing but the indexes is written before everything is known to be right.
 --
 -- Returns jsonb: {kind: sealed, rows, members, excluded, collapsed, digest}
 --   or {kind: invalid, code, count, keys: [first few key hashes]}.
@@ -237,31 +284,54 @@ create function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_m
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
   g retl.generation;
+  c record;
   v_table text;
   v_count bigint;
   v_keys jsonb;
-  v_members bigint;
-  v_excluded bigint;
-  v_collapsed bigint;
-  v_rows bigint;
+  v_collapsed bigint := 0;
   v_digest bytea;
 begin
   perform retl.require_phase(r, 'seal');
+  if p_max_upsert is null or p_max_remove is null then
+    raise exception 'rule 8: the byte limits of an operation are missing' using errcode = 'RM003';
+  end if;
   select * into strict g from retl.generation where run_id = p_run and state = 'loaded';
   v_table := format('retl.generation_%s', g.generation_id);
 
-  -- What a wrong loader could have written.
-  execute format('select count(*) from %s where not case kind
-      when 1 then octet_length(identity_hash) = 32 and octet_length(payload_hash) = 32
-                  and identity is not null and upsert is not null and member_no >= 0
-      when 0 then identity_hash is null and payload_hash is null and member_no = 0
-      else false end is true', v_table) into v_count;
+  execute format('select count(*) filter (where kind = 1) as members, count(*) filter (where kind = 0) as excluded,
+      count(*) filter (where member_no = 0) as rows, count(*) filter (where member_no > 0) as further,
+      count(*) filter (where not case kind
+        when 1 then octet_length(identity_hash) = 32 and octet_length(payload_hash) = 32
+                    and identity is not null and upsert is not null and member_no >= 0
+        when 0 then identity_hash is null and payload_hash is null and member_no = 0
+        else false end is true) as malformed,
+      count(*) filter (where kind = 1
+        and (octet_length(upsert) > $1 or octet_length(coalesce(remove, identity)) > $2)) as too_large,
+      coalesce(max(octet_length(coalesce(remove, identity))) filter (where kind = 1), 0) as longest_removal
+    from %s', v_table) into c using p_max_upsert, p_max_remove;
+  -- What only a wrong loader could have written.
+  v_count := c.malformed;
+  if v_count = 0 and c.further > 0 then
+    -- The members of a row are numbered from 0 without a gap, and an excluded row has none.
+    execute format('select count(*) from (
+        select source_key from %1$s x where member_no > 0 group by source_key
+        having count(*) <> max(member_no) or count(distinct member_no) <> count(*)
+          or not exists (select from %1$s z where z.source_key = x.source_key and z.member_no = 0 and z.kind = 1)) d',
+      v_table) into v_count;
+  end if;
   if v_count > 0 then
     return jsonb_build_object('kind', 'invalid', 'code', 'data.invalid-row', 'count', v_count, 'keys', '[]'::jsonb);
   end if;
+  if c.rows <> g.source_rows then
+    raise exception 'rule 8: % rows were read but % are loaded', g.source_rows, c.rows using errcode = 'RM003';
+  end if;
+  if exists (select from retl.generation p where p.target_id = g.target_id and p.state = 'promoted'
+             and p.key_types <> g.key_types) then
+    return jsonb_build_object('kind', 'invalid', 'code', 'data.key-type-changed', 'count', c.rows, 'keys', '[]'::jsonb);
+  end if;
 
   begin
-    execute format('create unique index generation_%s_key on %s (source_key) where member_no = 0',
+    execute format('create unique index if not exists generation_%s_key on %s (source_key) where member_no = 0',
       g.generation_id, v_table);
   exception when unique_violation then
     execute format('select count(*), (jsonb_agg(key order by key) filter (where n <= 10)) from (
@@ -270,7 +340,13 @@ begin
     return jsonb_build_object('kind', 'invalid', 'code', 'data.duplicate-key', 'count', v_count, 'keys', v_keys);
   end;
 
-  v_collapsed := 0;
+  if c.too_large > 0 then
+    execute format('select jsonb_agg(key) from (select encode(sha256(convert_to(source_key, ''UTF8'')), ''hex'') as key
+        from %s where kind = 1 and (octet_length(upsert) > $1 or octet_length(coalesce(remove, identity)) > $2) limit 10) d',
+      v_table) into v_keys using p_max_upsert, p_max_remove;
+    return jsonb_build_object('kind', 'invalid', 'code', 'data.operation-too-large', 'count', c.too_large, 'keys', v_keys);
+  end if;
+
   begin
     execute format('create unique index generation_%s_identity on %s (identity_hash) include (payload_hash) where kind = 1',
       g.generation_id, v_table);
@@ -279,45 +355,28 @@ begin
     execute format('select count(*), (jsonb_agg(key order by key) filter (where n <= 10)) from (
         select encode(identity_hash, ''hex'') as key, row_number() over () as n from %s where kind = 1
         group by identity_hash
-        having min(payload_hash) <> max(payload_hash) or count(distinct coalesce(remove, identity)) > 1) d', v_table)
+        having count(distinct payload_hash) > 1 or count(distinct coalesce(remove, identity)) > 1) d', v_table)
       into v_count, v_keys;
     if v_count > 0 then
       return jsonb_build_object('kind', 'invalid', 'code', 'data.conflicting-payloads', 'count', v_count, 'keys', v_keys);
     end if;
     execute format('update %1$s u set kind = 2 from (
-        select source_key, member_no, row_number() over (partition by identity_hash order by source_key, member_no) as n
+        select ctid as row, row_number() over (partition by identity_hash order by source_key, member_no) as n
         from %1$s where kind = 1) d
-      where u.source_key = d.source_key and u.member_no = d.member_no and u.kind = 1 and d.n > 1', v_table);
+      where u.ctid = d.row and d.n > 1', v_table);
     get diagnostics v_collapsed = row_count;
     execute format('create unique index generation_%s_identity on %s (identity_hash) include (payload_hash) where kind = 1',
       g.generation_id, v_table);
   end;
 
   execute format('analyze %s', v_table);
-  execute format('select count(*) filter (where kind = 1), count(*) filter (where kind = 0),
-      count(*) filter (where member_no = 0),
-      count(*) filter (where kind = 1 and (octet_length(upsert) > $1 or octet_length(coalesce(remove, identity)) > $2))
-      from %s', v_table) into v_members, v_excluded, v_rows, v_count using p_max_upsert, p_max_remove;
-  if v_count > 0 then
-    execute format('select jsonb_agg(key) from (select encode(sha256(convert_to(source_key, ''UTF8'')), ''hex'') as key
-        from %s where kind = 1 and (octet_length(upsert) > $1 or octet_length(coalesce(remove, identity)) > $2) limit 10) d',
-      v_table) into v_keys using p_max_upsert, p_max_remove;
-    return jsonb_build_object('kind', 'invalid', 'code', 'data.operation-too-large', 'count', v_count, 'keys', v_keys);
-  end if;
-  if v_rows <> g.source_rows then
-    raise exception 'rule 8: % rows were read but % are loaded', g.source_rows, v_rows using errcode = 'RM003';
-  end if;
-  if exists (select from retl.generation p where p.target_id = g.target_id and p.state = 'promoted'
-             and p.key_types <> g.key_types) then
-    return jsonb_build_object('kind', 'invalid', 'code', 'data.key-type-changed', 'count', v_rows, 'keys', '[]'::jsonb);
-  end if;
-
   v_digest := retl.generation_digest(g.generation_id);
-  update retl.generation set state = 'sealed', members = v_members, excluded = v_excluded, collapsed = v_collapsed,
-    digest = v_digest, sealed_at = clock_timestamp() where generation_id = g.generation_id;
-  update retl.run set phase = 'guard', sealed_at = clock_timestamp() where run_id = p_run;
-  return jsonb_build_object('kind', 'sealed', 'rows', v_rows, 'members', v_members, 'excluded', v_excluded,
-    'collapsed', v_collapsed, 'digest', encode(v_digest, 'hex'));
+  update retl.generation set state = 'sealed', members = c.members - v_collapsed, excluded = c.excluded,
+    collapsed = v_collapsed, digest = v_digest, sealed_at = clock_timestamp() where generation_id = g.generation_id;
+  update retl.target set longest_removal = greatest(longest_removal, c.longest_removal) where target_id = g.target_id;
+  update retl.run set phase = 'guard', sealed_at = clock_timestamp(), max_remove_bytes = p_max_remove where run_id = p_run;
+  return jsonb_build_object('kind', 'sealed', 'rows', c.rows, 'members', c.members - v_collapsed,
+    'excluded', c.excluded, 'collapsed', v_collapsed, 'digest', encode(v_digest, 'hex'));
 end
 $$;
 
@@ -330,6 +389,38 @@ begin
     from retl.membership_%s m
     where not exists (select from retl.generation_%s g where g.kind = 1 and g.identity_hash = m.identity_hash)',
     p_target, p_generation) into members, digest;
+end
+$$;
+
+-- Collects the removals of a run into the table retl.removal_<run id>: held members that no row of its generation gives, with
+-- the removal bytes that were stored when each was accepted, in the run that its sequence number names. Returns how many.
+create function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint) returns bigint
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  o record;
+  v_run bigint;
+  v_rows bigint;
+  v_total bigint := 0;
+begin
+  execute format('create unlogged table retl.unwanted_%s as select m.identity_hash, m.sequence from retl.membership_%s m
+    where not exists (select from retl.generation_%s g where g.kind = 1 and g.identity_hash = m.identity_hash)',
+    p_run, p_target, p_generation);
+  execute format('analyze retl.unwanted_%s', p_run);
+  execute format('create unlogged table retl.removal_%s (identity_hash bytea, identity text, remove text)', p_run);
+  for v_run in execute format('select distinct sequence >> 32 from retl.unwanted_%s', p_run) loop
+    select u.operations_hold_bytes, g.generation_id into strict o
+      from retl.run u join retl.generation g on g.run_id = u.run_id and g.state <> 'discarded' where u.run_id = v_run;
+    execute format('insert into retl.removal_%s select d.identity_hash, b.identity, coalesce(b.remove, b.identity)
+      from retl.unwanted_%s d, %s and d.sequence >> 32 = %s', p_run, p_run,
+      case when o.operations_hold_bytes
+        then format('retl.operation_%s b where b.sequence = d.sequence', v_run)
+        else format('retl.generation_%s b where b.kind = 1 and b.identity_hash = d.identity_hash', o.generation_id) end,
+      v_run);
+    get diagnostics v_rows = row_count;
+    v_total := v_total + v_rows;
+  end loop;
+  execute format('drop table retl.unwanted_%s', p_run);
+  return v_total;
 end
 $$;
 
@@ -347,8 +438,8 @@ declare
   v_removed bigint;
   v_digest bytea;
   v_bytes boolean;
-  v_columns constant text := 'sequence bigint, change "char", identity_hash bytea, payload_hash bytea, '
-    'identity text, upsert text, remove text';
+  v_longest bigint;
+  v_too_large bigint := 0;
 begin
   perform retl.require_phase(r, 'guard');
   if r.first_sequence is null then
@@ -358,8 +449,8 @@ begin
                  and b.action in ('upsert', 'remove')) then
       raise exception 'the membership is not folded yet' using errcode = 'RM003';
     end if;
-    select held into strict v_held from retl.target where target_id = r.target_id;
-    select last_sequence + 1 into strict v_first from retl.journal for update;
+    select held, longest_removal into strict v_held, v_longest from retl.target where target_id = r.target_id;
+    v_first := (p_run << 32) + 1;
 
     -- The first form is narrow; a native replacement uploads unchanged members too.
     execute format('create table retl.operation_%1$s as
@@ -399,10 +490,18 @@ begin
       raise exception 'the membership does not hold as many members as were counted' using errcode = 'RM003';
     end if;
 
-    update retl.journal set last_sequence = v_first - 1 + v_removed + v_added
-      + case when r.strategy = 'native-replace' then g.members - v_added else v_changed end;
+    -- The seal has measured the removals of this generation's members; those that leave were measured by earlier seals,
+    -- perhaps against a larger limit.
+    if v_removed > 0 and v_longest > r.max_remove_bytes and r.strategy <> 'native-replace' then
+      perform retl.collect_removals(p_run, r.target_id, g.generation_id);
+      execute format('select count(*) from retl.removal_%s where octet_length(remove) > $1', p_run)
+        into v_too_large using r.max_remove_bytes;
+      execute format('drop table retl.removal_%s', p_run);
+    end if;
+
     update retl.run set held_before = v_held, planned_added = v_added, planned_changed = v_changed,
       planned_removed = v_removed, planned_unchanged = g.members - v_added - v_changed, removal_digest = v_digest,
+      oversized_removals = v_too_large,
       first_sequence = v_first, operations_hold_bytes = v_bytes,
       additions_end = v_first - 1 + v_added
         + case when r.strategy = 'native-replace' then g.members - v_added else v_changed end
@@ -427,6 +526,7 @@ begin
     raise exception 'rule 1: nothing is planned yet' using errcode = 'RM003';
   end if;
   v_code := case
+    when r.oversized_removals > 0 then 'removal-too-large'
     when r.held_before > 0 and r.planned_removed = r.held_before and r.planned_added + r.planned_unchanged
          + r.planned_changed = 0 and r.empty_snapshot = 'hold' then 'empty-snapshot'
     when r.planned_removed > r.max_removals then 'max-removals'
@@ -439,3 +539,5 @@ begin
   return jsonb_build_object('kind', 'passed');
 end
 $$;
+
+revoke all on all functions in schema retl from public;

@@ -40,7 +40,9 @@ begin
     raise exception 'the arrays of batches differ in length' using errcode = 'RM003';
   end if;
   for i in 1..cardinality(p_ids) loop
-    if p_last[i] < v_from or p_last[i] - v_from + 1 > r.max_batch_rows or p_bytes[i] > r.max_request_bytes then
+    -- `is not true`: a null in an array is outside every limit.
+    if (p_last[i] >= v_from and p_last[i] - v_from < r.max_batch_rows and p_bytes[i] between 0 and r.max_request_bytes)
+       is not true then
       raise exception 'a batch is outside the limits of the run' using errcode = 'RM003';
     end if;
     execute format('select count(*), count(*) filter (where change = ''a''), count(*) filter (where change = ''c'')
@@ -83,7 +85,7 @@ declare
   v_from bigint;
   v_end bigint;
 begin
-  if p_action not in ('upsert', 'remove') then
+  if p_action is null or p_action not in ('upsert', 'remove') then
     raise exception 'not an action of members' using errcode = 'RM003';
   end if;
   perform retl.require_phase(r, case p_action when 'upsert' then 'additions' else 'removals' end);
@@ -138,10 +140,13 @@ create function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
 begin
-  if p_action not in ('init', 'finish') then
+  if p_action is null or p_action not in ('init', 'finish') then
     raise exception 'not a step' using errcode = 'RM003';
   end if;
   perform retl.require_phase(r, p_action);
+  if not exists (select from retl.target where target_id = r.target_id and baseline is not null) then
+    raise exception 'the baseline of the target is not known' using errcode = 'RM003';
+  end if;
   insert into retl.batch (batch_id, run_id, action, sending, state, request_hash, request_bytes, prepared_epoch)
     values (p_batch, p_run, p_action,
       (select count(*) + 1 from retl.batch where run_id = p_run and action = p_action),
@@ -149,8 +154,21 @@ begin
 end
 $$;
 
+-- When a request that is sent now can no longer reach the destination, at the latest.
+create function retl.deadline(p_ms bigint) returns timestamptz
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if p_ms is null or p_ms not between 1 and 86400000 then
+    raise exception 'rule 3: a send deadline lies between a millisecond and a day ahead' using errcode = 'RM003';
+  end if;
+  return clock_timestamp() + p_ms * interval '1 ms';
+end
+$$;
+
 -- Rule 3: the epoch-checked commit just before the first byte. p_deadline_ms: from now on, how long the request may
 -- still reach the destination; before then an answer of "not found" proves nothing.
+-- Rule 5: an attempt that finds a rejection sends nothing that was left prepared. (Within the attempt that met it,
+-- requests that are being launched at that very moment are in flight already.)
 create function retl.mark_sending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -159,8 +177,12 @@ begin
   if b.state <> 'prepared' then
     perform retl.refuse_state(b, 'sending');
   end if;
+  if exists (select from retl.batch where run_id = p_run and settled_epoch < p_epoch
+             and (state = 'refused' or rejected > 0)) then
+    raise exception 'rule 5: a rejection stops the run' using errcode = 'RM003';
+  end if;
   update retl.batch set state = 'sending', sent_epoch = p_epoch, sent_at = clock_timestamp(),
-    send_deadline = clock_timestamp() + p_deadline_ms * interval '1 ms' where batch_id = p_batch;
+    send_deadline = retl.deadline(p_deadline_ms) where batch_id = p_batch;
 end
 $$;
 
@@ -173,8 +195,11 @@ begin
   if b.state <> 'unknown' then
     perform retl.refuse_state(b, 'sending');
   end if;
+  if not (select may_resend from retl.run where run_id = p_run) then
+    raise exception 'rule 3: an unknown request of this destination is never sent again' using errcode = 'RM003';
+  end if;
   update retl.batch set state = 'sending', sent_epoch = p_epoch, resends = resends + 1,
-    send_deadline = greatest(send_deadline, clock_timestamp() + p_deadline_ms * interval '1 ms') where batch_id = p_batch;
+    send_deadline = greatest(send_deadline, retl.deadline(p_deadline_ms)) where batch_id = p_batch;
 end
 $$;
 
@@ -206,6 +231,13 @@ begin
   if b.state = 'unknown' and clock_timestamp() < b.send_deadline then
     raise exception 'rule 3: absence proves nothing before the send deadline' using errcode = 'RM003';
   end if;
+  if b.state = 'sending' and b.resends > 0 then
+    -- The answer is about the copy that was sent last. An earlier one may have been applied: the batch must not go
+    -- again under a new key, so it is as unknown as it was.
+    update retl.batch set state = 'unknown', reason = p_code,
+      retry_at = clock_timestamp() + greatest(p_retry_ms, 0) * interval '1 ms' where batch_id = p_batch;
+    return;
+  end if;
   update retl.batch set state = 'not-applied', reason = p_code,
     retry_at = clock_timestamp() + greatest(p_retry_ms, 0) * interval '1 ms' where batch_id = p_batch;
 end
@@ -223,7 +255,8 @@ begin
   if b.state not in ('sending', 'unknown', 'staged') then
     perform retl.refuse_state(b, 'refused');
   end if;
-  update retl.batch set state = 'refused', reason = p_code, refusal = p_words where batch_id = p_batch;
+  update retl.batch set state = 'refused', reason = p_code, refusal = p_words, settled_epoch = p_epoch
+    where batch_id = p_batch;
 end
 $$;
 
@@ -237,7 +270,7 @@ begin
   if b.state not in ('sending', 'unknown', 'staged') then
     perform retl.refuse_state(b, 'staged');
   end if;
-  if b.state = 'staged' and b.job_ids <> p_job_ids then
+  if b.state = 'staged' and b.job_ids is distinct from p_job_ids then
     raise exception 'rule 6: the jobs of a batch do not change' using errcode = 'RM006';
   end if;
   update retl.batch set state = 'staged', job_ids = p_job_ids, receipt = p_receipt,
@@ -285,6 +318,8 @@ begin
   e.effects := p_effects;
   e.effects_hash := sha256(coalesce((select string_agg(int8send(s), ''::bytea order by s) from unnest(p_left_out) s), ''));
   select h.position + 1, h.entry_hash into strict e.position, e.previous_hash from retl.log_head h for update;
+  -- The head is locked from here to the commit, for the whole journal: a caller who falls asleep is cut off.
+  perform set_config('idle_in_transaction_session_timeout', '10s', true);
   e.recorded_at := clock_timestamp();
   e.entry_hash := sha256(retl.entry_bytes(e));
   insert into retl.log_entry values (e.*);
@@ -297,6 +332,11 @@ $$;
 create function retl.write_store(p_target bigint, p_keys text[], p_values text[]) returns void
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
+  -- A value that is missing by accident would delete.
+  if coalesce(cardinality(p_keys), 0) <> coalesce(cardinality(p_values), 0) or array_position(p_keys, null) is not null
+     or (select count(distinct k) from unnest(p_keys) k) <> coalesce(cardinality(p_keys), 0) then
+    raise exception 'the keys and values of the store do not match' using errcode = 'RM003';
+  end if;
   delete from retl.store s using unnest(p_keys, p_values) w(key, value)
     where s.target_id = p_target and s.key = w.key and w.value is null;
   insert into retl.store (target_id, key, value)
@@ -322,7 +362,8 @@ begin
   if b.operations is null then
     raise exception 'not a batch of members' using errcode = 'RM003';
   end if;
-  if b.state = 'settled' and b.receipt = p_receipt and coalesce(p_rejected, '{}') = coalesce((
+  if b.state = 'settled' and b.receipt = p_receipt
+     and coalesce((select array_agg(s order by s) from unnest(p_rejected) s), '{}') = coalesce((
        select array_agg(sequence order by sequence) from retl.rejection where batch_id = p_batch), '{}') then
     return coalesce(b.position, 0);
   end if;
@@ -334,6 +375,10 @@ begin
   if v_rejected > 0 then
     if v_rejected <> (select count(distinct s) from unnest(p_rejected) s where b.operations @> s) then
       raise exception 'a rejection names an operation outside its batch' using errcode = 'RM003';
+    end if;
+    if v_rejected is distinct from cardinality(p_codes) or v_rejected is distinct from cardinality(p_reasons)
+       or array_position(p_codes, null) is not null or array_position(p_reasons, null) is not null then
+      raise exception 'each rejection needs a code and a reason' using errcode = 'RM003';
     end if;
     insert into retl.rejection (sequence, run_id, batch_id, code, reason)
       select s, p_run, p_batch, c, w from unnest(p_rejected, p_codes, p_reasons) as x(s, c, w);
@@ -347,7 +392,7 @@ begin
   end if;
   update retl.batch set state = 'settled', receipt = p_receipt, reason = null, accepted = v_total - v_rejected,
     rejected = v_rejected, added = b.to_add - v_add, changed = b.to_change - v_change,
-    position = v_position, settled_at = clock_timestamp(), folded = (v_total = v_rejected)
+    position = v_position, settled_at = clock_timestamp(), settled_epoch = p_epoch, folded = (v_total = v_rejected)
     where batch_id = p_batch;
   return coalesce(v_position, 0);
 end
@@ -379,7 +424,7 @@ begin
     v_position := retl.append_entry(r, b, 'finish', 0, null);
   end if;
   update retl.batch set state = 'settled', receipt = p_receipt, reason = null, position = v_position,
-    settled_at = clock_timestamp(), folded = true where batch_id = p_batch;
+    settled_at = clock_timestamp(), settled_epoch = p_epoch, folded = true where batch_id = p_batch;
   return coalesce(v_position, 0);
 end
 $$;
@@ -400,39 +445,6 @@ begin
 end
 $$;
 
--- The removals as operations, with the removal bytes that were stored when each member was accepted.
-create function retl.write_removals(r retl.run, p_generation bigint) returns bigint
-  language plpgsql set search_path = pg_catalog, pg_temp as $$
-declare
-  o record;
-  v_source text;
-  v_rows bigint;
-  v_total bigint := 0;
-begin
-  execute format('create table retl.removal_%s as select row_number() over (order by m.identity_hash) as n,
-      m.identity_hash, m.sequence as accepted_as, null::text as identity, null::text as remove
-    from retl.membership_%s m
-    where not exists (select from retl.generation_%s g where g.kind = 1 and g.identity_hash = m.identity_hash)',
-    r.run_id, r.target_id, p_generation);
-  for o in execute format('select u.run_id, u.operations_hold_bytes, g.generation_id, u.first_sequence, u.additions_end
-      from retl.run u join retl.generation g on g.run_id = u.run_id and g.state <> ''discarded''
-      where u.target_id = %s and exists (select from retl.removal_%s d
-        where d.accepted_as between u.first_sequence and u.additions_end)', r.target_id, r.run_id) loop
-    v_source := case when o.operations_hold_bytes
-      then format('retl.operation_%s b where b.sequence = d.accepted_as', o.run_id)
-      else format('retl.generation_%s b where b.kind = 1 and b.identity_hash = d.identity_hash', o.generation_id) end;
-    execute format('insert into retl.operation_%s (sequence, change, identity_hash, identity, remove)
-      select %s + d.n, ''r'', d.identity_hash, b.identity, coalesce(b.remove, b.identity)
-      from retl.removal_%s d, %s and d.accepted_as between %s and %s',
-      r.run_id, r.additions_end, r.run_id, v_source, o.first_sequence, o.additions_end);
-    get diagnostics v_rows = row_count;
-    v_total := v_total + v_rows;
-  end loop;
-  execute format('drop table retl.removal_%s', r.run_id);
-  return v_total;
-end
-$$;
-
 -- Rule 1: plans the removals, once every addition is accepted. What was shown to the guard is what is removed.
 create function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -443,6 +455,9 @@ declare
   v_too_large bigint := 0;
 begin
   perform retl.require_phase(r, 'additions');
+  if p_max_remove is null then
+    raise exception 'rule 8: the byte limit of a removal is missing' using errcode = 'RM003';
+  end if;
   perform retl.require_clear(r);
   perform retl.require_all_accepted(r, 'upsert', r.additions_end - r.first_sequence + 1);
   if r.strategy = 'native-replace' then
@@ -455,9 +470,13 @@ begin
     if s.members <> r.planned_removed or s.digest <> r.removal_digest then
       raise exception 'the removals are not those that the guard saw' using errcode = 'RM003';
     end if;
-    if retl.write_removals(r, v_generation) <> r.planned_removed then
+    if retl.collect_removals(p_run, r.target_id, v_generation) <> r.planned_removed then
       raise exception 'the removal bytes of some members are not there' using errcode = 'RM003';
     end if;
+    execute format('insert into retl.operation_%1$s (sequence, change, identity_hash, identity, remove)
+      select %2$s + row_number() over (order by identity_hash), ''r'', identity_hash, identity, remove
+      from retl.removal_%1$s', p_run, r.additions_end);
+    execute format('drop table retl.removal_%s', p_run);
     execute format('select count(*) from retl.operation_%s where change = ''r'' and octet_length(remove) > $1', p_run)
       into v_too_large using p_max_remove;
     if v_too_large > 0 then
@@ -497,6 +516,40 @@ begin
 end
 $$;
 
+-- Fills an empty membership table in one go and indexes it afterwards: a first mirror's membership, for a third of the
+-- cost of keeping an index in step. Returns whether it applied: everything unfolded is additions of one run, within a bound.
+create function retl.fold_first(p_target bigint) returns boolean
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  u record;
+  v_rows bigint;
+  v_empty boolean;
+begin
+  select count(*) as batches, count(distinct b.run_id) as runs, bool_and(b.action = 'upsert') as upserts,
+      min(b.run_id) as run_id, min(lower(b.operations)) as first, max(upper(b.operations)) - 1 as last,
+      sum(b.accepted) as accepted, sum(b.rejected) as rejected, sum(b.to_add) as to_add, array_agg(b.batch_id::bytea) as ids
+    into u from retl.batch b join retl.run o using (run_id)
+    where o.target_id = p_target and b.state = 'settled' and not b.folded and b.action in ('upsert', 'remove');
+  if u.batches not between 10 and 5000 or u.runs <> 1 or not u.upserts or u.rejected > 0
+     or u.accepted <> u.last - u.first + 1 then
+    return false;
+  end if;
+  execute format('select not exists (select from retl.membership_%s)', p_target) into v_empty;
+  if not v_empty then
+    return false;
+  end if;
+  execute format('alter table retl.membership_%1$s drop constraint membership_%1$s_pkey', p_target);
+  execute format('insert into retl.membership_%s (identity_hash, payload_hash, sequence)
+    select identity_hash, payload_hash, sequence from retl.operation_%s where sequence between $1 and $2 order by sequence',
+    p_target, u.run_id) using u.first, u.last;
+  get diagnostics v_rows = row_count;
+  execute format('alter table retl.membership_%1$s add constraint membership_%1$s_pkey primary key (identity_hash)', p_target);
+  update retl.batch set folded = true where batch_id = any(u.ids);
+  update retl.target set held = v_rows where target_id = p_target;
+  return true;
+end
+$$;
+
 -- Folds accepted operations into the membership table, in the order of the log, a bounded number of batches at a time.
 -- The meaning of the membership does not change by it. Returns how many batches are left.
 create function retl.fold(p_run bigint, p_epoch bigint, p_batches integer) returns bigint
@@ -508,6 +561,12 @@ declare
   v_rows bigint;
   v_held bigint := 0;
 begin
+  if p_batches is null or p_batches < 1 then
+    raise exception 'at least one batch is folded at a time' using errcode = 'RM003';
+  end if;
+  if retl.fold_first(r.target_id) then
+    return 0;
+  end if;
   -- Batches that are neighbours fold in one statement. Within one action of one run the order is free: an identity is in
   -- one operation only (rule 4). Between them the log's order holds.
   for s in
@@ -557,6 +616,9 @@ begin
   if exists (select from retl.batch where run_id = p_run and not folded and state <> 'not-applied') then
     raise exception 'rule 1: something of the run is still open' using errcode = 'RM003';
   end if;
+  if r.strategy = 'native-replace' and r.replacement_status is null then
+    raise exception 'rule 10: the replacement is not confirmed' using errcode = 'RM003';
+  end if;
   update retl.generation set state = 'superseded' where target_id = r.target_id and state = 'promoted';
   update retl.generation set state = 'promoted' where run_id = p_run and state = 'sealed';
   if not found then
@@ -592,7 +654,9 @@ begin
   end if;
   update retl.batch set state = 'not-applied', reason = 'closed', retry_at = clock_timestamp()
     where run_id = p_run and state = 'prepared';
-  v_accepted := exists (select from retl.batch where run_id = p_run and accepted > 0);
+  -- Rejections and refused requests are evidence, too: their operations say who was meant.
+  v_accepted := exists (select from retl.batch where run_id = p_run and operations is not null
+    and state in ('settled', 'refused'));
   for g in select * from retl.generation where run_id = p_run and state <> 'discarded' loop
     if v_accepted and not r.operations_hold_bytes then
       update retl.generation set state = 'kept' where generation_id = g.generation_id;
@@ -610,12 +674,16 @@ begin
 end
 $$;
 
--- Lets an open run go, so that the next execution can take it over without asking Temporal.
+-- Lets an open run go, so that the next execution can take it over without asking Temporal. The attempt that says so
+-- has written its last: it is fenced as by a newer one.
 create function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform retl.lock_run(p_run, p_epoch);
-  update retl.run set released = p_how, reason = p_reason where run_id = p_run;
+  if p_how is null then
+    raise exception 'how the run is let go is missing' using errcode = 'RM003';
+  end if;
+  update retl.run set released = p_how, reason = p_reason, epoch = nextval('retl.epoch') where run_id = p_run;
 end
 $$;
 
@@ -632,11 +700,21 @@ begin
   for v_id in
     select g.generation_id from retl.generation g join retl.run r using (run_id)
     where g.target_id = v_target and g.state in ('superseded', 'kept') and g.rows_present
-      and (r.operations_hold_bytes or r.planned_added + r.planned_changed = 0)
+      and (r.operations_hold_bytes or r.additions_end < r.first_sequence)
     order by 1 limit p_limit for update of g
   loop
     execute format('drop table if exists retl.generation_%s', v_id);
     update retl.generation set rows_present = false where generation_id = v_id;
+    v_dropped := v_dropped + 1;
+  end loop;
+  -- A candidate that was committed without retl.loaded is nobody's: one that is still loading is not visible here.
+  for v_id in
+    select substr(c.relname, 12)::bigint from pg_class c
+    where c.relnamespace = 'retl'::regnamespace and c.relkind = 'r' and c.relname ~ '^generation_[0-9]+$'
+      and not exists (select from retl.generation g where g.generation_id = substr(c.relname, 12)::bigint)
+    limit p_limit - v_dropped
+  loop
+    execute format('drop table retl.generation_%s', v_id);
     v_dropped := v_dropped + 1;
   end loop;
   return v_dropped;
@@ -661,6 +739,10 @@ declare
   b retl.batch;
   r retl.run;
 begin
+  perform retl.require_writer();
+  if p_verdict is null or p_verdict not in ('accepted', 'not-applied') then
+    raise exception 'the verdict is accepted or not-applied' using errcode = 'RM003';
+  end if;
   select * into b from retl.batch where batch_id = p_batch;
   if not found then
     raise exception 'no such batch' using errcode = 'RM004';
@@ -675,11 +757,10 @@ begin
   end if;
   r.epoch := nextval('retl.epoch');
   update retl.run set epoch = r.epoch where run_id = r.run_id;
+  insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'resolve');
   update retl.batch set resolved_because = p_because where batch_id = p_batch;
   if p_verdict = 'not-applied' then
     perform retl.mark_not_applied(r.run_id, r.epoch, p_batch, 'resolved-by-operator', 0);
-  elsif p_verdict <> 'accepted' then
-    raise exception 'the verdict is accepted or not-applied' using errcode = 'RM003';
   elsif b.operations is null then
     perform retl.settle_step(r.run_id, r.epoch, p_batch, '{"resolved":"accepted"}', null, null);
   else

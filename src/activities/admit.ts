@@ -66,6 +66,7 @@ async function tryAdmit(
     emptySnapshot: settings.safety.emptySnapshot,
     maxBatchRows: destination.limits.rows,
     maxRequestBytes: destination.limits.bytes,
+    mayResend: destination.capabilities.recovery === 'idempotent',
     holder,
     closedHolder,
     resumeAfter: new Date(Date.now() - settings.resumeMaxAgeMs),

@@ -78,7 +78,7 @@ export type GuardResult =
   | { readonly kind: 'passed'; readonly counts: RunCounts }
   | {
       readonly kind: 'held';
-      readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share';
+      readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share' | 'removal-too-large';
       readonly held: number;
       readonly counts: RunCounts;
     };

@@ -135,7 +135,8 @@ export const ERROR_CODES = {
   },
   // journal
   'journal.missing': {
-    meaning: 'The journal’s schema is not there, is older than this version, or the role has no rights on it.',
+    meaning:
+      'The journal’s schema is not there, is older than this version, or the role has no rights on it.',
     remedy: 'Run `retl migrate` as the owner, and grant retl_runtime to the worker’s role.',
     recourse: 'fix',
   },
@@ -154,6 +155,18 @@ export const ERROR_CODES = {
     remedy: 'Look at the SQLSTATE in the details and at the server’s log, then migrate again.',
     recourse: 'fix',
   },
+  'journal.owner': {
+    meaning: 'The role that migrates does not own the schema `retl`, or may not create it.',
+    remedy:
+      'Migrate as the owner; for a new one, as an administrator: CREATE SCHEMA retl AUTHORIZATION <owner>.',
+    recourse: 'fix',
+  },
+  'journal.roles': {
+    meaning: 'The journal’s owner may not create or grant the role retl_runtime.',
+    remedy:
+      'As an administrator: CREATE ROLE retl_runtime NOLOGIN; GRANT retl_runtime TO <the worker’s role>; then migrate again.',
+    recourse: 'fix',
+  },
   'journal.unavailable': {
     meaning: 'The journal’s database cannot be reached or is too busy.',
     remedy: 'None needed where it comes back by itself: the run retries.',
@@ -161,7 +174,8 @@ export const ERROR_CODES = {
   },
   // runs
   'run.busy': {
-    meaning: 'Another workflow execution holds an open run of this mirror, or cannot be asked whether it does.',
+    meaning:
+      'Another workflow execution holds an open run of this mirror, or cannot be asked whether it does.',
     remedy: 'Wait for it or cancel it; the details name it.',
     recourse: 'fix',
   },
@@ -176,7 +190,8 @@ export const ERROR_CODES = {
     recourse: 'fix',
   },
   'run.guard-held': {
-    meaning: 'The run would remove more members than its safety limits allow. Nothing was sent, nobody was removed.',
+    meaning:
+      'The run would remove more members than its safety limits allow. Nothing was sent, nobody was removed.',
     remedy: 'Check the query; where the removal is meant, raise `safety` for one run.',
     recourse: 'fix',
   },
@@ -203,7 +218,8 @@ export const ERROR_CODES = {
   },
   'destination.baseline-unknown': {
     meaning: 'The adapter has no way to see that the target is empty.',
-    remedy: 'Configure a read (`verify_empty`), or vouch for it: `baseline: {kind: new-empty, attested: <who and why>}`.',
+    remedy:
+      'Configure a read (`verify_empty`), or vouch for it: `baseline: {kind: new-empty, attested: <who and why>}`.',
     recourse: 'fix',
   },
   'destination.baseline-unsupported': {

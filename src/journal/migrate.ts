@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { RetlError } from '../domain/errors.ts';
-import { number, text } from './decode.ts';
+import { flag, number, one, text } from './decode.ts';
 import { journalError } from './errors.ts';
 import { type Queryable, run } from './pool.ts';
 
@@ -22,10 +22,22 @@ export interface Migration {
 }
 
 const FILE = /^(\d{4})_[a-z0-9_]+\.sql$/;
+const LOCK_WAIT_S = 60;
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
 
+/** `if not exists` asks for the right to create schemas even where there is one; an administrator may have made it. */
+const SCHEMA = `
+  do $$ begin
+    if to_regnamespace('retl') is null then
+      create schema retl;
+    end if;
+  end $$`;
+
+/** A schema of somebody else's would let him replace what runs as its owner. */
+const SCHEMA_IS_OWN = `
+  select pg_has_role(current_user, nspowner, 'USAGE') as own from pg_namespace where nspname = 'retl'`;
+
 const VERSION_TABLE = `
-  create schema if not exists retl;
   create table if not exists retl.migration (
     number integer primary key,
     name text not null,
@@ -54,14 +66,16 @@ export interface MigrateOptions {
   readonly ownerUrl: string;
   /** A login role to be given the rights of the runtime; omit where an administrator does that. */
   readonly runtimeRole?: string;
+  /** Where the migrations are; those that come with this version, unless a test brings its own. */
+  readonly folder?: string;
 }
 
 /**
  * Brings the journal's schema up to date; resolves to the names of what it applied (empty: nothing to do).
- * @throws RetlError `journal.newer`, `journal.changed`, `journal.migration`; JournalError
+ * @throws RetlError `journal.newer`, `journal.changed`, `journal.migration`, `journal.owner`, `journal.roles`; JournalError
  */
 export async function migrate(options: MigrateOptions): Promise<readonly string[]> {
-  const wanted = await migrations();
+  const wanted = await migrations(options.folder);
   const client = new pg.Client({ connectionString: options.ownerUrl, connectionTimeoutMillis: 10_000 });
   client.on('error', () => {});
   try {
@@ -70,17 +84,46 @@ export async function migrate(options: MigrateOptions): Promise<readonly string[
     throw journalError(error);
   }
   try {
-    // One lock for the whole installation: the second installer finds the work done.
+    // One lock for the whole installation: the second installer finds the work done. Anybody can take such a lock, so
+    // that the wait for it has a limit.
+    await run(client, `set lock_timeout = '${LOCK_WAIT_S}s'`);
     await run(client, "select pg_advisory_lock(hashtextextended('retl.migration', 0))");
-    await run(client, VERSION_TABLE);
+    await prepareSchema(client);
     const applied = await applyAll(client, wanted);
-    if (options.runtimeRole !== undefined) {
-      await run(client, `grant retl_runtime to ${client.escapeIdentifier(options.runtimeRole)}`);
-    }
+    if (options.runtimeRole !== undefined) await grantRuntime(client, options.runtimeRole);
     return applied;
   } finally {
     await client.end();
   }
+}
+
+async function prepareSchema(client: pg.Client): Promise<void> {
+  try {
+    await run(client, SCHEMA);
+    const own = flag(one(await run(client, SCHEMA_IS_OWN)), 'own');
+    if (!own) throw new RetlError('journal.owner', {});
+    await run(client, VERSION_TABLE);
+  } catch (error) {
+    if (error instanceof RetlError) throw error;
+    throw isDenied(error) ? new RetlError('journal.owner', {}) : error;
+  }
+}
+
+/** Where an administrator has granted it already, the owner need not be allowed to. */
+async function grantRuntime(client: pg.Client, role: string): Promise<void> {
+  const asked = `select pg_has_role($1::name, 'retl_runtime', 'MEMBER') as member from pg_roles where rolname = $1`;
+  const [row] = await run(client, asked, [role]);
+  if (row !== undefined && flag(row, 'member')) return;
+  try {
+    await run(client, `grant retl_runtime to ${client.escapeIdentifier(role)}`);
+  } catch (error) {
+    throw isDenied(error) ? new RetlError('journal.roles', { grant: 'retl_runtime', to: role }) : error;
+  }
+}
+
+/** 42501: insufficient privilege. */
+function isDenied(error: unknown): boolean {
+  return journalError(error).sqlState === '42501';
 }
 
 async function applyAll(client: pg.Client, wanted: readonly Migration[]): Promise<readonly string[]> {
@@ -100,7 +143,9 @@ async function applyAll(client: pg.Client, wanted: readonly Migration[]): Promis
       await client.query('commit');
     } catch (error) {
       await client.query('rollback').catch(() => {});
-      throw new RetlError('journal.migration', { file: m.name, sqlstate: journalError(error).sqlState });
+      const { sqlState } = journalError(error);
+      if (sqlState === 'RM010') throw new RetlError('journal.roles', { create: 'retl_runtime' });
+      throw new RetlError('journal.migration', { file: m.name, sqlstate: sqlState });
     }
     names.push(m.name);
   }

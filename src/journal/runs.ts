@@ -48,6 +48,8 @@ export interface AdmitRequest {
   readonly emptySnapshot: 'hold' | 'allow';
   readonly maxBatchRows: number;
   readonly maxRequestBytes: number;
+  /** Whether an unknown request may go again with the same bytes and key: the adapter is idempotent (rule 3). */
+  readonly mayResend: boolean;
   readonly holder: Holder;
   /** First run id of a holder that Temporal says is closed; `null` where nobody was asked. */
   readonly closedHolder: string | null;
@@ -68,7 +70,7 @@ export type Admission =
 /** @throws JournalError */
 export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> {
   const answer = object(
-    await call(db, 'retl.admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16)', [
+    await call(db, 'retl.admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17)', [
       r.mirror,
       r.strategy,
       r.targetKey,
@@ -79,6 +81,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
       r.emptySnapshot,
       r.maxBatchRows,
       r.maxRequestBytes,
+      r.mayResend,
       r.holder.namespace,
       r.holder.cluster,
       r.holder.workflowId,
@@ -276,7 +279,7 @@ export async function plan(db: Queryable, a: Attempt): Promise<void> {
 
 export type GuardResult =
   | { readonly kind: 'passed' }
-  | { readonly kind: 'held'; readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share' };
+  | { readonly kind: 'held'; readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share' | 'removal-too-large' };
 
 /** @throws JournalError */
 export async function guard(db: Queryable, a: Attempt): Promise<GuardResult> {

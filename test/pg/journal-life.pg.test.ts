@@ -1,0 +1,64 @@
+/** The journal's happy path: whole runs, and what they leave. The attacks are in the journal-*.pg.test.ts files beside it. */
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { countRun, prune } from '../../src/journal/runs.ts';
+import { createTestJournal, type TestJournal } from '../support/journal.ts';
+import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
+
+let journal: TestJournal;
+
+beforeAll(async () => {
+  journal = await createTestJournal();
+});
+afterAll(() => journal.close());
+
+describe('whole runs', () => {
+  test('delta-as-whole: additions, changes and removals are exactly the difference', async () => {
+    const mirror = 'whole';
+    await ScriptedRun.whole(
+      journal.runtime,
+      { mirror },
+      rowsOf({ a: '1', b: '1', c: '1', d: '1', e: '1' }),
+      2,
+    );
+    const second = await ScriptedRun.whole(
+      journal.runtime,
+      { mirror },
+      rowsOf({ a: '1', b: '2', c: '1', e: '1', f: '1' }),
+    );
+    expect(await countRun(journal.runtime, second.run)).toMatchObject({
+      added: 1,
+      changed: 1,
+      removed: 1,
+      unchanged: 3,
+      members: 5,
+    });
+    const { rows } = await journal.admin.query('select held from retl.target where target_key = $1', [
+      `target of ${mirror}`,
+    ]);
+    expect(rows).toEqual([{ held: '5' }]);
+  });
+
+  test('a run whose plan has no operation still finishes explicitly and is promoted', async () => {
+    const mirror = 'nothing';
+    await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1' }));
+    const again = await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1' }));
+    expect(await again.record()).toMatchObject({ phase: 'complete', closing: 'completed' });
+    expect(await countRun(journal.runtime, again.run)).toMatchObject({
+      added: 0,
+      changed: 0,
+      removed: 0,
+      unchanged: 1,
+    });
+  });
+
+  test('empty-skipped: rows 0 is a valid snapshot that removes everyone and is promoted', async () => {
+    const mirror = 'emptied';
+    await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1', b: '1' }));
+    const emptied = await ScriptedRun.whole(journal.runtime, { mirror }, []);
+    expect(await countRun(journal.runtime, emptied.run)).toMatchObject({ removed: 2, sourceRows: 0 });
+    const refilled = await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1', b: '1' }));
+    expect(await countRun(journal.runtime, refilled.run)).toMatchObject({ added: 2 });
+    expect(await prune(journal.runtime, refilled.run, 10)).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,85 @@
+/**
+ * A journal of one's own, as it stands in production: migrated by an owner that is no superuser, written by a login role that
+ * has nothing but retl_runtime. `admin` is the superuser, to look and to tamper.
+ */
+
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { migrate } from '../../src/journal/migrate.ts';
+import { openJournal } from '../../src/journal/pool.ts';
+import { createTestDatabase } from './postgres.ts';
+
+export interface TestJournal {
+  /** As the worker connects. */
+  readonly runtime: pg.Pool;
+  readonly runtimeUrl: string;
+  readonly runtimeRole: string;
+  readonly owner: pg.Pool;
+  readonly ownerUrl: string;
+  readonly ownerRole: string;
+  readonly admin: pg.Pool;
+  close(): Promise<void>;
+}
+
+/** Roles and an empty database that `ownerUrl` owns; nothing is migrated. */
+export async function createEmptyJournal(options: { createRole?: boolean } = {}): Promise<TestJournal> {
+  const database = await createTestDatabase();
+  const suffix = randomBytes(6).toString('hex');
+  const ownerRole = `journal_owner_${suffix}`;
+  const runtimeRole = `journal_runtime_${suffix}`;
+  const admin = new pg.Pool({ connectionString: database.url, max: 2 });
+  const name = decodeURIComponent(new URL(database.url).pathname.slice(1));
+  await admin.query(`
+    create role ${ownerRole} login ${options.createRole === true ? 'createrole' : ''};
+    create role ${runtimeRole} login;
+    alter database ${name} owner to ${ownerRole}`);
+  const ownerUrl = as(database.url, ownerRole);
+  const runtimeUrl = as(database.url, runtimeRole);
+  const owner = new pg.Pool({ connectionString: ownerUrl, max: 2 });
+  const runtime = openJournal({ url: runtimeUrl, max: 24 });
+  return {
+    runtime,
+    runtimeUrl,
+    runtimeRole,
+    owner,
+    ownerUrl,
+    ownerRole,
+    admin,
+    async close() {
+      await Promise.all([runtime.end(), owner.end()]);
+      await admin.query(`drop owned by ${ownerRole} cascade; drop owned by ${runtimeRole} cascade`);
+      await admin.query(`reassign owned by ${ownerRole} to current_user`);
+      await admin.end();
+      await database.drop();
+      const server = new pg.Client({ connectionString: database.adminUrl });
+      await server.connect();
+      await server.query(`drop role ${ownerRole}; drop role ${runtimeRole}`);
+      await server.end();
+    },
+  };
+}
+
+/** A migrated journal. */
+export async function createTestJournal(): Promise<TestJournal> {
+  const journal = await createEmptyJournal();
+  await ensureRuntimeRole(journal.admin);
+  await journal.admin.query(`grant retl_runtime to ${journal.runtimeRole}`);
+  await migrate({ ownerUrl: journal.ownerUrl, runtimeRole: journal.runtimeRole });
+  return journal;
+}
+
+/** The role is one for the whole server: other files may create it at the same time. */
+export async function ensureRuntimeRole(admin: pg.Pool): Promise<void> {
+  await admin
+    .query('create role retl_runtime nologin')
+    .catch((error: { code?: string }) =>
+      ['42710', '23505'].includes(error.code ?? '') ? undefined : Promise.reject(error),
+    );
+}
+
+function as(url: string, role: string): string {
+  const own = new URL(url);
+  own.username = role;
+  own.password = '';
+  return own.href;
+}
