@@ -29,7 +29,8 @@ export async function follow(
 ): Promise<ExitCode> {
   const interrupts = new Interrupts(output, temporal, followed);
   const view = new ProgressView(output, temporal.taskQueue);
-  const events = watchRun(temporal, followed.execution)[Symbol.asyncIterator]();
+  const looking = new AbortController();
+  const events = watchRun(temporal, followed.execution, { signal: looking.signal })[Symbol.asyncIterator]();
   try {
     for (;;) {
       const next = await Promise.race([events.next(), interrupts.left]);
@@ -43,6 +44,7 @@ export async function follow(
       if (isBlocked(next.value) && !output.isInteractive) return EXIT.blocked;
     }
   } finally {
+    looking.abort();
     interrupts.stop();
   }
 }

@@ -8,7 +8,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { RetlError } from '../domain/errors.ts';
 import type { TemporalSettings } from '../domain/settings.ts';
 
-const CONNECT_WITHIN_MS = 10_000;
+const CONNECT_WITHIN_MS = 5_000;
 
 export interface TemporalClient {
   readonly client: Client;

@@ -18,6 +18,8 @@ export interface WatchOptions {
   readonly intervalMs?: number;
   /** Ms that a worker may take to answer. */
   readonly answerWithinMs?: number;
+  /** Stops looking at once, also in the middle of a long poll. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -27,22 +29,30 @@ export interface WatchOptions {
 export async function* watchRun(
   temporal: TemporalClient,
   execution: Execution,
-  { intervalMs = 500, answerWithinMs = 5_000 }: WatchOptions = {},
+  options: WatchOptions = {},
 ): AsyncGenerator<WatchEvent, void> {
-  const ended = endOf(temporal, execution);
+  const { intervalMs = 500, answerWithinMs = 5_000 } = options;
+  // A long poll that is left alone would keep the connection, and with it the process, for many seconds.
+  const done = new AbortController();
+  const signal = options.signal === undefined ? done.signal : AbortSignal.any([done.signal, options.signal]);
+  const ended = temporal.client.connection.withAbortSignal(signal, () => endOf(temporal, execution));
   // Whoever stops looking must not be told of what happens to the answer.
   ended.catch(() => undefined);
-  let answeredAt = Date.now();
-  for (;;) {
-    const next = await Promise.race([ended, progressOf(temporal, execution, answerWithinMs)]);
-    if (next !== null && next.kind === 'ended') return yield next;
-    if (next === null) yield { kind: 'no-answer', sinceMs: Date.now() - answeredAt };
-    else {
-      answeredAt = Date.now();
-      yield next;
+  try {
+    let answeredAt = Date.now();
+    for (;;) {
+      const next = await Promise.race([ended, progressOf(temporal, execution, answerWithinMs)]);
+      if (next !== null && next.kind === 'ended') return yield next;
+      if (next === null) yield { kind: 'no-answer', sinceMs: Date.now() - answeredAt };
+      else {
+        answeredAt = Date.now();
+        yield next;
+      }
+      const last = await Promise.race([ended, sleep(intervalMs, null)]);
+      if (last !== null) return yield last;
     }
-    const last = await Promise.race([ended, sleep(intervalMs, null, { ref: true })]);
-    if (last !== null) return yield last;
+  } finally {
+    done.abort();
   }
 }
 

@@ -1,6 +1,7 @@
 /** Runs `retl` as a real process. */
 
 import { spawn } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 export interface Ran {
@@ -22,21 +23,48 @@ export interface RunOptions {
   readonly env?: { readonly [name: string]: string };
 }
 
-export function retl(args: readonly string[], { cwd, env = {} }: RunOptions): Promise<Ran> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [RETL, ...args], {
-      cwd,
-      env: { ...cleanEnvironment(), ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const text = { stdout: '', stderr: '' };
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      text.stdout += chunk;
-    });
-    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-      text.stderr += chunk;
-    });
+export function retl(args: readonly string[], options: RunOptions): Promise<Ran> {
+  return startRetl(args, options).ended;
+}
+
+export interface Running {
+  readonly ended: Promise<Ran>;
+  /** Resolves once the text stands in its output; rejects where the process ends without it. */
+  says(text: string): Promise<void>;
+  signal(signal: NodeJS.Signals): void;
+}
+
+export function startRetl(args: readonly string[], { cwd, env = {} }: RunOptions): Running {
+  const child = spawn(process.execPath, [RETL, ...args], {
+    cwd,
+    env: { ...cleanEnvironment(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const text = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    text.stdout += chunk;
+  });
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    text.stderr += chunk;
+  });
+  const ended = new Promise<Ran>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code) => resolve({ code, ...text }));
   });
+  return {
+    ended,
+    says: (words) => said(() => text.stdout + text.stderr, words, ended),
+    signal: (signal) => void child.kill(signal),
+  };
+}
+
+async function said(output: () => string, words: string, ended: Promise<Ran>): Promise<void> {
+  let isOver = false;
+  ended.finally(() => {
+    isOver = true;
+  });
+  while (!output().includes(words)) {
+    if (isOver) throw new Error(`ended without saying ${words}: ${output()}`);
+    await sleep(50);
+  }
 }
