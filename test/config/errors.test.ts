@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
 import { MIRROR, mirrorWith, PROJECT, problemsOf, projectWith } from './support.ts';
 
+/** The adapters' own keys are theirs to change: which of them are listed is not this file's business. */
+function withoutAdapterKeys(problems: readonly string[]): readonly string[] {
+  return problems.map((line) => line.replace(/( (?:connections|destination)\..*Known keys: ).*$/, '$1…'));
+}
+
 /** What is replaced in the usual mirror, and by what; the snapshot holds what the user is told. */
 const MIRROR_CASES: readonly (readonly [string, string, string])[] = [
   ['an unknown key at the top', 'baseline: new-empty', 'base_line: new-empty'],
@@ -83,7 +88,7 @@ const MIRROR_CASES: readonly (readonly [string, string, string])[] = [
 test.each(MIRROR_CASES)('mirror: %s', async (_name, old, replacement) => {
   const problems = await problemsOf(mirrorWith(old, replacement));
   expect(problems).not.toEqual([]);
-  expect(problems).toMatchSnapshot();
+  expect(withoutAdapterKeys(problems)).toMatchSnapshot();
 });
 
 const PROJECT_CASES: readonly (readonly [string, string, string])[] = [
@@ -112,7 +117,7 @@ const PROJECT_CASES: readonly (readonly [string, string, string])[] = [
 test.each(PROJECT_CASES)('retl.yaml: %s', async (_name, old, replacement) => {
   const problems = await problemsOf(projectWith(old, replacement));
   expect(problems).not.toEqual([]);
-  expect(problems).toMatchSnapshot();
+  expect(withoutAdapterKeys(problems)).toMatchSnapshot();
 });
 
 test('files: names that are no names of mirrors, and endings that are not .yaml', async () => {
