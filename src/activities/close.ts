@@ -4,6 +4,7 @@ import { RetlError } from '../domain/errors.ts';
 import { openBatches, stepBatch } from '../journal/batches.ts';
 import { closeRun, releaseRun } from '../journal/runs.ts';
 import { type RunAttempt, withAttempt, withWriter } from './attempt.ts';
+import { unlessClosed } from './closed.ts';
 import type { Dependencies } from './deps.ts';
 import type { CloseArgs, CloseResult, ReleaseArgs } from './results.ts';
 
@@ -11,15 +12,23 @@ const UNRESOLVED = ['sending', 'unknown', 'staged'];
 
 /** @throws JournalError; RetlError where the provider cannot be reached to abort its session. */
 export async function close(deps: Dependencies, args: CloseArgs): Promise<CloseResult> {
-  return withAttempt(deps, args, 'close', async (a) => {
-    const counts = await a.counts();
-    if (a.record.phase === 'promote') return { kind: 'too-late', counts };
-    const open = await openBatches(deps.journal, a.attempt);
-    if (open.some((b) => UNRESOLVED.includes(b.state))) return { kind: 'unresolved', counts };
-    await abortSession(a);
-    await closeRun(deps.journal, a.attempt, args.closing, args.reason);
-    return { kind: 'closed', counts };
-  });
+  return unlessClosed(
+    deps,
+    args,
+    () => withAttempt(deps, args, 'close', (a) => closeOpen(a, args)),
+    (closing, counts) => (closing === args.closing ? { kind: 'closed', counts } : null),
+  );
+}
+
+async function closeOpen(a: RunAttempt, args: CloseArgs): Promise<CloseResult> {
+  const { journal } = a.deps;
+  const counts = await a.counts();
+  if (a.record.phase === 'promote') return { kind: 'too-late', counts };
+  const open = await openBatches(journal, a.attempt);
+  if (open.some((b) => UNRESOLVED.includes(b.state))) return { kind: 'unresolved', counts };
+  await abortSession(a);
+  await closeRun(journal, a.attempt, args.closing, args.reason);
+  return { kind: 'closed', counts };
 }
 
 /** Rule 10: the adapter's `abort` is called only when nothing is sending, staged or unknown. */

@@ -5,7 +5,8 @@
 
 import type { RunCounts } from '../domain/run.ts';
 import { fold, promote, prune } from '../journal/runs.ts';
-import { withAttempt } from './attempt.ts';
+import { type RunAttempt, withAttempt } from './attempt.ts';
+import { unlessClosed } from './closed.ts';
 import type { Dependencies } from './deps.ts';
 import type { RunRef } from './results.ts';
 
@@ -15,12 +16,18 @@ const PRUNE_AT_ONCE = 5;
 
 /** @throws JournalError */
 export async function promoteRun(deps: Dependencies, ref: RunRef): Promise<{ readonly counts: RunCounts }> {
-  return withAttempt(deps, ref, 'promote', async (a) => {
-    if (a.record.phase === 'promote') {
-      while ((await fold(deps.journal, a.attempt, FOLD_BATCHES)) > 0) a.stop.throwIfAborted();
-      await promote(deps.journal, a.attempt);
-      await prune(deps.journal, a.record.run, PRUNE_AT_ONCE);
-    }
-    return { counts: await a.counts() };
-  });
+  return unlessClosed(
+    deps,
+    ref,
+    () => withAttempt(deps, ref, 'promote', foldAndPromote),
+    (closing, counts) => (closing === 'completed' ? { counts } : null),
+  );
+}
+
+async function foldAndPromote(a: RunAttempt): Promise<{ readonly counts: RunCounts }> {
+  const { journal } = a.deps;
+  while ((await fold(journal, a.attempt, FOLD_BATCHES)) > 0) a.stop.throwIfAborted();
+  await promote(journal, a.attempt);
+  await prune(journal, a.record.run, PRUNE_AT_ONCE);
+  return { counts: await a.counts() };
 }
