@@ -10,6 +10,7 @@ const writer: Writer = {
   preflight: async () => [],
   checkEmpty: async () => ({ kind: 'empty' }),
   init: async () => accepted,
+  reconcileInit: async () => accepted,
   attach: async () => accepted,
   upsert: async () => accepted,
   remove: async () => accepted,

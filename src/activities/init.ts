@@ -24,7 +24,7 @@ export async function initRun(deps: Dependencies, ref: RunRef): Promise<StepResu
         action: 'init',
         request: () => null,
         send: () => w.writer.init(),
-        reconcile: () => w.writer.init(),
+        reconcile: () => w.writer.reconcileInit(),
       });
     });
   });

@@ -83,6 +83,7 @@ async function send(
   return record(a, id, value, writes, ordinal, w.destination.capabilities.recovery !== 'manual');
 }
 
+/** Asks the adapter, whatever its recovery of batches: a step may need no call, or have a word of its own on being sent twice. */
 async function reconcile(
   a: RunAttempt,
   w: OpenWriter,
@@ -90,7 +91,6 @@ async function reconcile(
   batch: BatchRecord,
 ): Promise<StepResult> {
   const { recovery } = w.destination.capabilities;
-  if (recovery === 'manual') return blocked(a, batch);
   if (recovery === 'idempotent' && batch.state === 'unknown') {
     await markResending(a.deps.journal, a.attempt, batch.id, SEND_DEADLINE_MS);
   }
@@ -147,13 +147,4 @@ async function answered(call: () => Promise<StepOutcome>): Promise<StepOutcome> 
 
 async function waiting(a: RunAttempt, code: string, ms: number, batch: BatchId): Promise<StepResult> {
   return { kind: 'wait', code, ms, batch, counts: await a.counts() };
-}
-
-async function blocked(a: RunAttempt, batch: BatchRecord): Promise<StepResult> {
-  return {
-    kind: 'blocked',
-    code: batch.reason ?? 'cannot-be-verified',
-    batch: batch.id,
-    counts: await a.counts(),
-  };
 }

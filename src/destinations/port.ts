@@ -134,6 +134,8 @@ export interface Writer {
   checkEmpty(): Promise<EmptyCheck>;
   /** Opens the provider session of a run (and takes the fence, where there is one). */
   init(): Promise<StepOutcome>;
+  /** Finds out what became of an `init` whose answer was lost; must never open a second session. */
+  reconcileInit(): Promise<StepOutcome>;
   /** Rejoins the session of an earlier attempt; must never open a second one. */
   attach(initReceipt: Receipt): Promise<StepOutcome>;
   upsert(request: BatchRequest): Promise<BatchOutcome>;

@@ -124,6 +124,7 @@ function broken(change: (writer: Writer) => Partial<Writer>, more: Partial<Adapt
         'preflight',
         'checkEmpty',
         'init',
+        'reconcileInit',
         'attach',
         'upsert',
         'remove',

@@ -66,6 +66,10 @@ export class HttpWriter implements Writer {
     return Promise.resolve(NO_CALL);
   }
 
+  reconcileInit(): Promise<StepOutcome> {
+    return Promise.resolve(NO_CALL);
+  }
+
   attach(): Promise<StepOutcome> {
     return Promise.resolve(NO_CALL);
   }

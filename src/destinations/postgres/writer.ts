@@ -81,6 +81,11 @@ export class PostgresWriter implements Writer {
     });
   }
 
+  /** The session is the fence alone, and taking it twice equals taking it once. */
+  reconcileInit(): Promise<StepOutcome> {
+    return this.init();
+  }
+
   attach(): Promise<StepOutcome> {
     return this.step('attach', (client) => this.fence.take(client, false));
   }
