@@ -6,6 +6,8 @@
 
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
+const REACHED_MS = 30_000;
+
 export interface Hold {
   /** Part of the statement's text, as `retl.mark_sending(`. */
   readonly statement: string;
@@ -18,6 +20,7 @@ export interface Hold {
 /** One statement that is being held. */
 export interface Held {
   /** Resolves when a worker stands at it. */
+  /** Rejects after half a minute. */
   readonly reached: Promise<void>;
   /** Lets it go on, where its connection still is. */
   release(): void;
@@ -62,9 +65,14 @@ export class JournalProxy {
   hold(hold: Hold): Held {
     let reached = (): void => undefined;
     let letGo: (() => void) | null = null;
-    const promise = new Promise<void>((resolve) => {
-      reached = resolve;
+    const promise = new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`nobody came to ${hold.statement}`)), REACHED_MS);
+      reached = () => {
+        clearTimeout(timer);
+        resolve();
+      };
     });
+    promise.catch(() => undefined);
     const stop = (release: () => void): void => {
       letGo = release;
     };
