@@ -10,7 +10,8 @@ export interface Ran {
   readonly stderr: string;
 }
 
-const RETL = fileURLToPath(new URL('../../bin/retl.js', import.meta.url));
+// Not bin/retl.js: where the project has been built, that would try yesterday's code.
+const RETL = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 /** What a developer's own shell may hold must not decide a test. */
 function cleanEnvironment(): NodeJS.ProcessEnv {
@@ -35,7 +36,7 @@ export interface Running {
 }
 
 export function startRetl(args: readonly string[], { cwd, env = {} }: RunOptions): Running {
-  const child = spawn(process.execPath, [RETL, ...args], {
+  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), RETL, ...args], {
     cwd,
     env: { ...cleanEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

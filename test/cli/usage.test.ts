@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EXIT_MEANINGS } from '../../src/cli/exit-codes.ts';
 import { buildProgram } from '../../src/cli/program.ts';
@@ -88,6 +91,8 @@ test('with --json, wrong usage is one JSON document on stdout and nothing else',
   expect(stderr).toBe('');
 });
 
-test('--version', async () => {
-  expect((await retl(['--version'], { cwd: empty.folder })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+test('bin/retl.js runs it, built or not, from any folder', async () => {
+  const bin = fileURLToPath(new URL('../../bin/retl.js', import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [bin, '--version'], { cwd: empty.folder });
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });

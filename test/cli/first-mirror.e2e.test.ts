@@ -1,0 +1,65 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createTestProject, type TestProject } from '../support/project.ts';
+import { type Running, retl, startRetl } from './support.ts';
+
+let project: TestProject;
+let dev: Running;
+
+beforeAll(async () => {
+  project = await createTestProject();
+  await retl(['init'], { cwd: project.folder });
+  dev = startRetl(['dev', '--json'], { cwd: project.folder });
+  await dev.says('worker-ready');
+});
+
+afterAll(async () => {
+  dev?.signal('SIGTERM');
+  await dev?.ended;
+  await project?.remove();
+});
+
+const run = (...args: readonly string[]) => retl(args, { cwd: project.folder });
+
+test('what init writes is checked, mirrored and shown, without a word of configuration', async () => {
+  const check = await run('check');
+  expect(check.stdout).toContain('in order');
+  expect(check.code).toBe(0);
+  const first = await run('run', 'example');
+  expect(first.stdout).toBe('example: completed\n  100 added, 0 changed, 0 removed, 0 unchanged\n');
+  expect(first.code).toBe(0);
+  const again = await run('run', 'example', '--json');
+  expect(JSON.parse(again.stdout.trim().split('\n').at(-1) ?? '')).toMatchObject({
+    outcome: 'completed',
+    counts: { unchanged: 100 },
+  });
+  const status: unknown = JSON.parse((await run('status', 'example', '--json')).stdout);
+  expect(status).toMatchObject({ held: 100, lastRun: { state: 'completed' } });
+  const runs: unknown = JSON.parse((await run('runs', '--json')).stdout);
+  expect(runs).toMatchObject({ runs: [{ runId: '2' }, { runId: '1' }] });
+});
+
+test('empty-ok: a query that suddenly returns nothing removes nobody, and the run exits with 4', async () => {
+  const file = 'mirrors/example.yaml';
+  const text = await readFile(join(project.folder, file), 'utf8');
+  await project.write(file, text.replace("plan = 'vip'", "plan = 'no such plan'"));
+  const held = await run('run', 'example');
+  expect(held.code).toBe(4);
+  expect(held.stdout).toContain('held by the guard; nothing was removed');
+  expect(JSON.parse((await run('status', 'example', '--json')).stdout)).toMatchObject({ held: 100 });
+});
+
+test('migrate finds the journal of a running dev, and finds it up to date', async () => {
+  const { code, stdout } = await run('migrate');
+  expect(stdout).toContain('up to date');
+  expect(code).toBe(0);
+});
+
+test('SIGTERM stops everything, and leaves no address behind', async () => {
+  expect(existsSync(join(project.folder, '.retl/dev.env'))).toBe(true);
+  dev.signal('SIGTERM');
+  expect((await dev.ended).code).toBe(0);
+  expect(existsSync(join(project.folder, '.retl/dev.env'))).toBe(false);
+});
