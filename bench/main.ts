@@ -81,7 +81,12 @@ async function measureRuns(bench: Bench, mirror: string, rows: number): Promise<
   await writeProject(project, mirror, rows);
   const worker = spawn(
     process.execPath,
-    ['--import', 'tsx', fileURLToPath(new URL('./worker.ts', import.meta.url))],
+    [
+      ...(process.env.BENCH_PROF ? ['--cpu-prof', '--cpu-prof-dir', process.env.BENCH_PROF] : []),
+      '--import',
+      'tsx',
+      fileURLToPath(new URL('./worker.ts', import.meta.url)),
+    ],
     {
       env: {
         ...process.env,
@@ -94,7 +99,9 @@ async function measureRuns(bench: Bench, mirror: string, rows: number): Promise<
       stdio: ['ignore', 'pipe', 'inherit'],
     },
   );
-  await once(createInterface({ input: worker.stdout }), 'line');
+  const ended = once(worker, 'exit').then(() => Promise.reject(new Error('the worker ended')));
+  ended.catch(() => undefined); // at the end of the runs nobody waits for it any more
+  await Promise.race([once(createInterface({ input: worker.stdout }), 'line'), ended]);
   const connection = await Connection.connect({ address: bench.stack.temporal.address });
   try {
     const client = new Client({ connection });
@@ -116,7 +123,7 @@ async function measureRuns(bench: Bench, mirror: string, rows: number): Promise<
   } finally {
     await connection.close();
     worker.kill('SIGTERM');
-    await once(worker, 'exit');
+    await ended.catch(() => undefined);
   }
 }
 

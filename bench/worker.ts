@@ -3,8 +3,10 @@
 import { Runtime } from '@temporalio/worker';
 import { DESTINATIONS, runWorker } from '../src/worker.ts';
 import { acceptDestination } from './accept.ts';
+import { timeStatements } from './sql-times.ts';
 
 const silent = () => undefined;
+if (process.env.BENCH_SQL) timeStatements();
 Runtime.install({ shutdownSignals: ['SIGTERM', 'SIGINT'] });
 await runWorker(
   {

@@ -17,7 +17,7 @@ import type { Configuration, Dependencies } from './activities/deps.ts';
 import { createActivities } from './activities/index.ts';
 import { expectValid, loadBase, loadProject } from './config/load.ts';
 import { loadProjection } from './config/projection-module.ts';
-import { resolveReferences, resolveText, secretsOf } from './config/secrets.ts';
+import { resolveReferences, resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
 import { parseSettings, settingsText } from './config/settings-text.ts';
 import { httpDestination } from './destinations/http/index.ts';
 import type { DestinationAdapter, Logger } from './destinations/port.ts';
@@ -69,7 +69,7 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
   const base = expectValid(await loadBase(setup.projectDir));
   const { env, readFile } = secretsOf(setup.projectDir);
   const journal = openJournal({ url: resolveText(base.journal.url, env, readFile) });
-  const connection = await connect(base.temporal);
+  const connection = await connect(resolveTemporal(base.temporal, { env, readFile }));
   try {
     await requireSchema(journal);
     const dependencies: Dependencies = {
@@ -84,7 +84,7 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
     const worker = await Worker.create({
       connection: connection.native,
       namespace: connection.namespace,
-      taskQueue: base.temporal.taskQueue,
+      taskQueue: resolveText(base.temporal.taskQueue, env, readFile),
       ...workflowCode(),
       activities: createActivities(dependencies),
       maxHeartbeatThrottleInterval: '2 seconds',
@@ -114,13 +114,22 @@ interface Connected {
 }
 
 async function connect(settings: TemporalSettings): Promise<Connected> {
-  const config = loadClientConnectConfig(settings.profile === null ? {} : { profile: settings.profile });
+  const config = temporalEnvironment(settings);
   const address = settings.address ?? config.connectionOptions.address ?? 'localhost:7233';
   const namespace = settings.namespace ?? config.namespace ?? 'default';
   try {
     return { native: await NativeConnection.connect({ ...config.connectionOptions, address }), namespace };
   } catch {
     throw new RetlError('temporal.connect', { address, namespace });
+  }
+}
+
+function temporalEnvironment({ profile }: TemporalSettings) {
+  try {
+    return loadClientConnectConfig(profile === null ? {} : { profile });
+  } catch {
+    const details = { rule: 'environment-configuration-unreadable', profile: profile ?? 'default' };
+    throw new RetlError('temporal.connect', details);
   }
 }
 

@@ -4,7 +4,8 @@
  */
 
 import { getClient } from '@temporalio/activity';
-import { type Admission, admit, countRun, type Holder, loadRun } from '../journal/runs.ts';
+import { countRun, loadRun } from '../journal/run-record.ts';
+import { type Admission, admit, type Holder } from '../journal/runs.ts';
 import { holderOf } from './attempt.ts';
 import { bindDestination, sha256Bytes } from './binding.ts';
 import type { Dependencies } from './deps.ts';

@@ -10,21 +10,13 @@ import { type BatchId, runId } from '../domain/ids.ts';
 import type { RunCounts } from '../domain/run.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import { recordProgress, type StoreWrites } from '../journal/batches.ts';
-import {
-  type Attempt,
-  beginAttempt,
-  countRun,
-  type Holder,
-  loadRun,
-  type RunRecord,
-} from '../journal/runs.ts';
+import { countRun, loadRun, type RunRecord } from '../journal/run-record.ts';
+import { type Attempt, beginAttempt, type Holder } from '../journal/runs.ts';
 import { readStore } from '../journal/store.ts';
 import { type BoundDestination, bindDestination } from './binding.ts';
 import type { Dependencies } from './deps.ts';
 import type { RunRef } from './results.ts';
 
-/** How long requests in flight may still finish after the attempt was told to stop, in ms. */
-export const DRAIN_MS = 30_000;
 const HEARTBEAT_MS = 2_000;
 
 export interface RunAttempt {

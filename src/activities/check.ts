@@ -7,6 +7,7 @@ import { epoch } from '../domain/ids.ts';
 import { compileMapping } from '../domain/mapping.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import type { Column } from '../domain/source-row.ts';
+import { JournalError } from '../journal/errors.ts';
 import { fieldsOf } from './attempt.ts';
 import { bindDestination, bindSource, sha256Hex } from './binding.ts';
 import type { Dependencies } from './deps.ts';
@@ -67,6 +68,9 @@ async function* checkDestination(deps: Checker, settings: MirrorSettings): Async
   yield* problems;
 }
 
+const REACH =
+  'Check the URL of `journal` in retl.yaml, the database’s name, the role and its password, and the network.';
+
 /** Preflight writes nothing: whatever would need the journal is a bug of the adapter, and fails. */
 function readOnlyContext(deps: Checker, settings: MirrorSettings): WriterContext {
   const refuse = () => {
@@ -105,6 +109,13 @@ export function problemOf(mirror: string | null, subject: CheckSubject, error: u
       ([k, v]) => `${k}=${Array.isArray(v) ? v.join(', ') : String(v)}`,
     );
     return { ...base, code: error.code, message: [meaning, ...details].join(' '), remedy };
+  }
+  if (error instanceof JournalError) {
+    // 3D000: no such database; 28xxx: who connects is not let in.
+    const known = error.kind === 'unavailable' || /^(3D000|28)/.test(error.sqlState);
+    const { meaning, remedy } = ERROR_CODES[known ? 'journal.unavailable' : 'journal.missing'];
+    const code = known ? 'journal.unavailable' : 'journal.missing';
+    return { ...base, code, message: `${meaning} (${error.sqlState})`, remedy: known ? REACH : remedy };
   }
   const name = error instanceof Error ? error.name : typeof error;
   return { ...base, code: 'unexpected', message: `An unexpected ${name}.`, remedy: 'Please report it.' };

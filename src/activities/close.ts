@@ -1,7 +1,7 @@
 /** Ends a logical run otherwise than by completing it, or lets it go to be resumed (design.md section 4, Control). */
 
 import { RetlError } from '../domain/errors.ts';
-import { openBatches, stepBatch } from '../journal/batches.ts';
+import { openBatches, stepBatch } from '../journal/batch-record.ts';
 import { closeRun, releaseRun } from '../journal/runs.ts';
 import { type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import { unlessClosed } from './closed.ts';

@@ -6,7 +6,7 @@
 import { runId } from '../domain/ids.ts';
 import type { Closing, RunCounts } from '../domain/run.ts';
 import { JournalError } from '../journal/errors.ts';
-import { countRun, loadRun } from '../journal/runs.ts';
+import { countRun, loadRun } from '../journal/run-record.ts';
 import type { Dependencies } from './deps.ts';
 import type { RunRef } from './results.ts';
 

@@ -1,7 +1,7 @@
 /** Delivers a window of additions or removals, and moves the run on once all of them are accepted (rule 1). */
 
 import { largestPayloadAllowed } from '../domain/request.ts';
-import { refusals } from '../journal/batches.ts';
+import { refusals } from '../journal/batch-record.ts';
 import { beginFinish, beginRemovals } from '../journal/runs.ts';
 import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import { bindDestination } from './binding.ts';

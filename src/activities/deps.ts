@@ -1,9 +1,9 @@
 /** What activities are made from: `createActivities(deps)` binds them, worker.ts is the only place that builds them. */
 
-import type pg from 'pg';
 import type { DestinationAdapter, Logger } from '../destinations/port.ts';
 import type { MirrorProjection } from '../domain/member.ts';
 import type { MappingSettings, MirrorSettings, Options } from '../domain/settings.ts';
+import type { JournalPool } from '../journal/runs.ts';
 import type { SourceAdapter } from '../sources/port.ts';
 
 /** Reads configuration where the worker runs. */
@@ -21,7 +21,7 @@ export interface Configuration {
 }
 
 export interface Dependencies {
-  readonly journal: pg.Pool;
+  readonly journal: JournalPool;
   readonly sources: readonly SourceAdapter[];
   readonly destinations: readonly DestinationAdapter[];
   readonly configuration: Configuration;

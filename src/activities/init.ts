@@ -5,7 +5,7 @@
 
 import type { EmptyCheck, StepOutcome } from '../destinations/port.ts';
 import { RetlError } from '../domain/errors.ts';
-import { stepBatch } from '../journal/batches.ts';
+import { stepBatch } from '../journal/batch-record.ts';
 import { recordBaseline } from '../journal/runs.ts';
 import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import { backoffMs } from './delivery/policy.ts';

@@ -6,8 +6,8 @@
 import type { FinishRequest, StepOutcome } from '../destinations/port.ts';
 import { type BatchId, sha256FromHex } from '../domain/ids.ts';
 import { batchId } from '../domain/request.ts';
+import { type BatchRecord, stepBatch } from '../journal/batch-record.ts';
 import {
-  type BatchRecord,
   markNotApplied,
   markRefused,
   markResending,
@@ -17,7 +17,6 @@ import {
   prepareStep,
   type StoreWrites,
   settleStep,
-  stepBatch,
 } from '../journal/batches.ts';
 import type { OpenWriter, RunAttempt } from './attempt.ts';
 import { sha256Hex } from './binding.ts';

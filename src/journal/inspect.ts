@@ -4,7 +4,7 @@ import type pg from 'pg';
 import type { Phase, RunCounts } from '../domain/run.ts';
 import { date, dateOrNull, number, text, textOrNull } from './decode.ts';
 import { openJournal, run } from './pool.ts';
-import { decodeCounts } from './runs.ts';
+import { decodeCounts } from './run-record.ts';
 
 /** One logical run, counts over all its attempts. */
 export interface RunSummary {

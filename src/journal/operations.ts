@@ -7,7 +7,7 @@ import { type Sequence, sequence } from '../domain/ids.ts';
 import type { Action } from '../domain/request.ts';
 import { big, bytes, text } from './decode.ts';
 import { type Queryable, run } from './pool.ts';
-import type { RunRecord } from './runs.ts';
+import type { RunRecord } from './run-record.ts';
 
 export interface StoredOperation {
   readonly sequence: Sequence;

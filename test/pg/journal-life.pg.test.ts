@@ -1,7 +1,8 @@
 /** The journal's happy path: whole runs, and what they leave. The attacks are in the journal-*.pg.test.ts files beside it. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { countRun, prune } from '../../src/journal/runs.ts';
+import { countRun } from '../../src/journal/run-record.ts';
+import { prune } from '../../src/journal/runs.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
 

@@ -8,7 +8,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { logPosition, sha256FromHex } from '../../src/domain/ids.ts';
 import { readEffects, readEntries } from '../../src/journal/log.ts';
 import { memberOf } from '../../src/journal/membership.ts';
-import { closeRun, countRun, fold, promote, prune } from '../../src/journal/runs.ts';
+import { countRun } from '../../src/journal/run-record.ts';
+import { closeRun, fold, promote, prune } from '../../src/journal/runs.ts';
 import { verifyLog } from '../../src/journal/verify-log.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import {

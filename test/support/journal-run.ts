@@ -15,6 +15,7 @@ import {
 } from '../../src/journal/batches.ts';
 import { type CandidateSink, loadCandidate } from '../../src/journal/candidate.ts';
 import { readOperations } from '../../src/journal/operations.ts';
+import { loadRun, type RunRecord } from '../../src/journal/run-record.ts';
 import {
   type AdmitRequest,
   type Attempt,
@@ -26,10 +27,8 @@ import {
   type GuardResult,
   guard,
   type Holder,
-  loadRun,
   plan,
   promote,
-  type RunRecord,
   recordBaseline,
   type SealResult,
   seal,

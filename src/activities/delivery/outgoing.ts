@@ -14,7 +14,8 @@ import {
   operationId,
   type RequestFrame,
 } from '../../domain/request.ts';
-import type { BatchDraft, BatchRecord } from '../../journal/batches.ts';
+import type { BatchRecord } from '../../journal/batch-record.ts';
+import type { BatchDraft } from '../../journal/batches.ts';
 import { readOperations, type StoredOperation } from '../../journal/operations.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import { sha256Hex } from '../binding.ts';

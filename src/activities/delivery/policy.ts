@@ -24,3 +24,6 @@ export function receiptText(receipt: Receipt): string {
   const text = JSON.stringify(receipt) ?? '{}';
   return text.length <= MAX_RECEIPT ? text : JSON.stringify({ truncated: true, bytes: text.length });
 }
+
+/** Begins the code of a batch that is to be halved before it is sent again. */
+export const TOO_LARGE = 'too-large';

@@ -5,39 +5,22 @@
  */
 
 import type { BatchOutcome } from '../../destinations/port.ts';
-import { type BatchId, type Sequence, sequence } from '../../domain/ids.ts';
 import type { Action, Operation } from '../../domain/request.ts';
+import { type BatchRecord, lastPrepared, openBatches } from '../../journal/batch-record.ts';
 import {
-  type BatchRecord,
-  lastPrepared,
-  markNotApplied,
-  markRefused,
   markResending,
   markSending,
-  markStaged,
-  markUnknown,
-  openBatches,
-  prepareBatches,
-  type Rejection,
+  prepareSending,
   retryBatch,
   type StoreWrites,
-  settleBatch,
 } from '../../journal/batches.ts';
-import { DRAIN_MS, type OpenWriter, type RunAttempt } from '../attempt.ts';
+import type { OpenWriter, RunAttempt } from '../attempt.ts';
+import { DrainLimit } from './drain.ts';
+import { graver, type WindowEnd } from './ends.ts';
 import { type Outgoing, RequestBuilder } from './outgoing.ts';
 import { OperationPages } from './pages.ts';
-import { backoffMs, receiptText, SEND_DEADLINE_MS } from './policy.ts';
-import { withRetries } from './record.ts';
-
-/** Why a window ended. */
-export type WindowEnd =
-  | { readonly kind: 'done' }
-  | { readonly kind: 'more' }
-  | { readonly kind: 'stopped' }
-  | { readonly kind: 'wait'; readonly code: string; readonly ms: number; readonly batch: BatchId }
-  | { readonly kind: 'blocked'; readonly code: string; readonly batch: BatchId }
-  | { readonly kind: 'rejected'; readonly code: string }
-  | { readonly kind: 'misconfigured'; readonly code: string };
+import { SEND_DEADLINE_MS, TOO_LARGE } from './policy.ts';
+import { Recorder } from './recorder.ts';
 
 export interface WindowLimits {
   /** Milliseconds since the epoch after which nothing more is launched. */
@@ -46,19 +29,9 @@ export interface WindowLimits {
   readonly resolveOnly: boolean;
 }
 
-/** The more serious end wins where several requests in flight end a window. */
-const GRAVITY: Readonly<Record<WindowEnd['kind'], number>> = {
-  done: 0,
-  more: 1,
-  stopped: 2,
-  wait: 3,
-  misconfigured: 4,
-  rejected: 5,
-  blocked: 6,
-};
-
 export class DeliveryWindow {
   readonly #builder: RequestBuilder;
+  readonly #recorder: Recorder;
   readonly #flying = new Set<Promise<void>>();
   #end: WindowEnd | null = null;
   #crash: unknown = null;
@@ -70,17 +43,20 @@ export class DeliveryWindow {
     private readonly limits: WindowLimits,
   ) {
     this.#builder = new RequestBuilder(a, w, action);
+    this.#recorder = new Recorder(a, w);
   }
 
   /** @throws JournalError and whatever is a bug; only after what was in flight has been recorded or given up. */
   async run(): Promise<WindowEnd> {
+    const drain = new DrainLimit(this.a.stop, () => this.w.abandon());
     try {
       await this.#resolveOpen();
       if (this.#end === null && !this.limits.resolveOnly) await this.#deliver();
     } catch (error) {
       this.#crash ??= error;
     }
-    await this.#drain();
+    await this.#landAll();
+    drain.end();
     if (this.#crash !== null) throw this.#crash;
     return this.#end ?? { kind: 'done' };
   }
@@ -92,7 +68,7 @@ export class DeliveryWindow {
       if (this.#mustStop()) return;
       await this.#roomInFlight();
       if (batch.state !== 'prepared') await this.#reconcile(batch);
-      else if (!this.limits.resolveOnly) this.#launch(await this.#builder.rebuild(batch));
+      else if (!this.limits.resolveOnly) this.#launch(await this.#builder.rebuild(batch), 'prepared');
     }
     await this.#landAll();
     for (const batch of this.limits.resolveOnly ? [] : open.filter((b) => b.state === 'not-applied')) {
@@ -116,7 +92,7 @@ export class DeliveryWindow {
     for (const piece of pieces) {
       await this.#roomInFlight();
       if (this.#mustStop()) return;
-      this.#launch(piece);
+      this.#launch(piece, 'prepared');
     }
   }
 
@@ -141,6 +117,13 @@ export class DeliveryWindow {
 
   async #ask(outgoing: Outgoing, batch: BatchRecord, call: () => Promise<BatchOutcome>): Promise<void> {
     const { value, writes } = await this.w.store.collect(() => answered(call));
+    // Rule 3: an absence that is seen before the send deadline proves nothing.
+    const early = (batch.sendDeadline?.getTime() ?? 0) - Date.now();
+    if (batch.state === 'unknown' && early > 0 && this.w.destination.capabilities.recovery === 'lookup') {
+      if (value.kind !== 'accepted' && value.kind !== 'settled') {
+        return this.#stopWith({ kind: 'wait', code: 'before-send-deadline', ms: early, batch: batch.id });
+      }
+    }
     // A poll or a look-up that fails says nothing about the request: the batch stays as it is.
     if (batch.state === 'staged' && value.kind === 'unknown') {
       return this.#stopWith({ kind: 'blocked', code: value.code, batch: batch.id });
@@ -175,27 +158,22 @@ export class DeliveryWindow {
     }
   }
 
-  /** Prepares batches in small groups, so that little is left prepared when the window ends, and launches them. */
+  /** Makes as many batches durable as there is room for in flight, in one commit, and lets them go (rules 2 and 3). */
   async #send(batches: readonly Outgoing[]): Promise<void> {
-    const group = Math.max(2, this.w.destination.limits.inFlight);
-    for (let i = 0; i < batches.length && !this.#mustStop(); i += group) {
-      const some = batches.slice(i, i + group);
-      await prepareBatches(
-        this.a.deps.journal,
-        this.a.attempt,
-        this.action,
-        some.map((b) => b.draft),
-      );
-      for (const batch of some) {
-        await this.#roomInFlight();
-        if (this.#mustStop()) return;
-        this.#launch(batch);
-      }
+    const { inFlight } = this.w.destination.limits;
+    for (let sent = 0; sent < batches.length; ) {
+      await this.#roomInFlight();
+      if (this.#mustStop()) return;
+      const some = batches.slice(sent, sent + inFlight - this.#flying.size);
+      const drafts = some.map((b) => b.draft);
+      await prepareSending(this.a.deps.journal, this.a.attempt, this.action, drafts, SEND_DEADLINE_MS);
+      for (const batch of some) this.#launch(batch, 'marked');
+      sent += some.length;
     }
   }
 
-  #launch(outgoing: Outgoing): void {
-    const flight = this.#fly(outgoing)
+  #launch(outgoing: Outgoing, state: 'prepared' | 'marked'): void {
+    const flight = this.#fly(outgoing, state)
       .catch((error: unknown) => {
         this.#crash ??= error;
       })
@@ -203,8 +181,10 @@ export class DeliveryWindow {
     this.#flying.add(flight);
   }
 
-  async #fly(outgoing: Outgoing): Promise<void> {
-    await markSending(this.a.deps.journal, this.a.attempt, outgoing.draft.id, SEND_DEADLINE_MS);
+  async #fly(outgoing: Outgoing, state: 'prepared' | 'marked'): Promise<void> {
+    if (state === 'prepared') {
+      await markSending(this.a.deps.journal, this.a.attempt, outgoing.draft.id, SEND_DEADLINE_MS);
+    }
     const { writer, store } = this.w;
     const { value, writes } = await store.collect(() =>
       answered(() =>
@@ -215,71 +195,12 @@ export class DeliveryWindow {
   }
 
   async #record(outgoing: Outgoing, given: BatchOutcome, writes: StoreWrites, tries: number): Promise<void> {
-    const { journal } = this.a.deps;
-    const { attempt } = this.a;
-    const { id } = outgoing.draft;
-    const outcome = checked(outgoing, given);
-    switch (outcome.kind) {
-      case 'accepted':
-      case 'settled': {
-        const rejections = outcome.kind === 'settled' ? rejectionsOf(outgoing, outcome) : [];
-        await withRetries(() =>
-          settleBatch(journal, attempt, id, receiptText(outcome.receipt), rejections, writes),
-        );
-        this.w.store.committed(writes);
-        const [one] = rejections;
-        if (one !== undefined) this.#stopWith({ kind: 'rejected', code: one.code });
-        return;
-      }
-      case 'staged':
-        await withRetries(() =>
-          markStaged(journal, attempt, id, outcome.jobIds, receiptText(outcome.receipt), 0),
-        );
-        return this.#stopWith({ kind: 'blocked', code: 'staged', batch: id });
-      case 'not-applied':
-        return this.#notApplied(outgoing, outcome, tries);
-      case 'misconfigured':
-        await withRetries(() => markNotApplied(journal, attempt, id, outcome.code, 0));
-        return this.#stopWith({ kind: 'misconfigured', code: outcome.code });
-      case 'refused':
-        await withRetries(() => markRefused(journal, attempt, id, outcome.code, outcome.reason));
-        return this.#stopWith({ kind: 'rejected', code: outcome.code });
-      case 'unknown':
-        await withRetries(() => markUnknown(journal, attempt, id, outcome.code));
-        if (this.w.destination.capabilities.recovery === 'manual') {
-          return this.#stopWith({ kind: 'blocked', code: outcome.code, batch: id });
-        }
-        return this.#stopWith({ kind: 'wait', code: outcome.code, ms: backoffMs(tries), batch: id });
-    }
-  }
-
-  async #notApplied(
-    outgoing: Outgoing,
-    outcome: Extract<BatchOutcome, { kind: 'not-applied' }>,
-    tries: number,
-  ): Promise<void> {
-    const { journal } = this.a.deps;
-    const { id } = outgoing.draft;
-    if (outcome.tooLarge && outgoing.request.operations.length === 1) {
-      await withRetries(() =>
-        markRefused(journal, this.a.attempt, id, outcome.code, 'one member alone is too large'),
-      );
-      return this.#stopWith({ kind: 'rejected', code: outcome.code });
-    }
-    const code = outcome.tooLarge ? `${TOO_LARGE}:${outcome.code}` : outcome.code;
-    const ms = outcome.tooLarge
-      ? (outcome.retryAfterMs ?? 0)
-      : Math.max(outcome.retryAfterMs ?? 0, backoffMs(tries));
-    await withRetries(() => markNotApplied(journal, this.a.attempt, id, code, ms));
-    this.#stopWith({ kind: 'wait', code, ms, batch: id });
+    const end = await this.#recorder.record(outgoing, given, writes, tries);
+    if (end !== null) this.#stopWith(end);
   }
 
   #stopWith(end: WindowEnd): void {
-    const now = this.#end;
-    const graver = now === null || GRAVITY[end.kind] > GRAVITY[now.kind];
-    // Of two waits the longer one: waking for the shorter would only find the other.
-    const longer = now?.kind === 'wait' && end.kind === 'wait' && end.ms > now.ms;
-    if (graver || longer) this.#end = end;
+    this.#end = graver(this.#end, end);
   }
 
   #mustStop(): boolean {
@@ -295,25 +216,7 @@ export class DeliveryWindow {
   async #landAll(): Promise<void> {
     while (this.#flying.size > 0) await Promise.race(this.#flying);
   }
-
-  /** Requests in flight finish and are recorded; past the drain limit the rest is told to give up. */
-  async #drain(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const startLimit = () => {
-      timer ??= setTimeout(() => this.w.abandon(), DRAIN_MS);
-    };
-    if (this.a.stop.aborted) startLimit();
-    this.a.stop.addEventListener('abort', startLimit, { once: true });
-    try {
-      await this.#landAll();
-    } finally {
-      clearTimeout(timer);
-      this.a.stop.removeEventListener('abort', startLimit);
-    }
-  }
 }
-
-const TOO_LARGE = 'too-large';
 
 /** A writer that throws has answered nothing: the outcome is unknown. */
 async function answered(call: () => Promise<BatchOutcome>): Promise<BatchOutcome> {
@@ -322,25 +225,4 @@ async function answered(call: () => Promise<BatchOutcome>): Promise<BatchOutcome
   } catch {
     return { kind: 'unknown', code: 'adapter-threw' };
   }
-}
-
-/** An answer that does not fit its request accepts nothing. */
-function checked(outgoing: Outgoing, outcome: BatchOutcome): BatchOutcome {
-  if (outcome.kind === 'settled' && outcome.outcomes.length !== outgoing.request.operations.length) {
-    return { kind: 'unknown', code: 'reply-does-not-match' };
-  }
-  if (outcome.kind === 'staged' && !outcome.jobIds.some((id) => id !== '')) {
-    return { kind: 'unknown', code: 'reply-lacks-job-id' };
-  }
-  return outcome;
-}
-
-function rejectionsOf(
-  outgoing: Outgoing,
-  outcome: Extract<BatchOutcome, { kind: 'settled' }>,
-): readonly Rejection[] {
-  return outcome.outcomes.flatMap((o, i) => {
-    const at: Sequence = sequence(outgoing.first + BigInt(i));
-    return o.kind === 'rejected' ? [{ sequence: at, code: o.code, reason: o.reason }] : [];
-  });
 }

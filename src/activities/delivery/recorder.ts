@@ -1,0 +1,127 @@
+/**
+ * What an answer means for its batch (rules 2, 3, 5 and 6): the outcome is written to the journal, and comes back as a
+ * reason to end the window, or as none.
+ */
+
+import type { BatchOutcome } from '../../destinations/port.ts';
+import { type Sequence, sequence } from '../../domain/ids.ts';
+import {
+  markNotApplied,
+  markRefused,
+  markStaged,
+  markUnknown,
+  type Rejection,
+  type StoreWrites,
+} from '../../journal/batches.ts';
+import type { OpenWriter, RunAttempt } from '../attempt.ts';
+import type { WindowEnd } from './ends.ts';
+import type { Outgoing } from './outgoing.ts';
+import { backoffMs, receiptText, TOO_LARGE } from './policy.ts';
+import { withRetries } from './record.ts';
+import { Settlements } from './settlements.ts';
+
+export class Recorder {
+  readonly #settlements: Settlements;
+
+  constructor(
+    private readonly a: RunAttempt,
+    private readonly w: OpenWriter,
+  ) {
+    this.#settlements = new Settlements(a.deps.journal, a.attempt);
+  }
+
+  /**
+   * @param tries how often these operations, or these bytes, have been sent: what the wait grows with.
+   * @returns why the window must end; `null` where everything was accepted.
+   * @throws JournalError
+   */
+  async record(
+    outgoing: Outgoing,
+    given: BatchOutcome,
+    writes: StoreWrites,
+    tries: number,
+  ): Promise<WindowEnd | null> {
+    const { journal } = this.a.deps;
+    const { attempt } = this.a;
+    const { id } = outgoing.draft;
+    const outcome = checked(outgoing, given);
+    switch (outcome.kind) {
+      case 'accepted':
+      case 'settled':
+        return this.#settle(outgoing, outcome, writes);
+      case 'staged': {
+        const receipt = receiptText(outcome.receipt);
+        await withRetries(() => markStaged(journal, attempt, id, outcome.jobIds, receipt, 0));
+        return { kind: 'blocked', code: 'staged', batch: id };
+      }
+      case 'not-applied':
+        return this.#notApplied(outgoing, outcome, tries);
+      case 'misconfigured':
+        await withRetries(() => markNotApplied(journal, attempt, id, outcome.code, 0));
+        return { kind: 'misconfigured', code: outcome.code };
+      case 'refused':
+        await withRetries(() => markRefused(journal, attempt, id, outcome.code, outcome.reason));
+        return { kind: 'rejected', code: outcome.code };
+      case 'unknown':
+        await withRetries(() => markUnknown(journal, attempt, id, outcome.code));
+        if (this.w.destination.capabilities.recovery === 'manual') {
+          return { kind: 'blocked', code: outcome.code, batch: id };
+        }
+        return { kind: 'wait', code: outcome.code, ms: backoffMs(tries), batch: id };
+    }
+  }
+
+  async #settle(
+    outgoing: Outgoing,
+    outcome: Extract<BatchOutcome, { kind: 'accepted' | 'settled' }>,
+    writes: StoreWrites,
+  ): Promise<WindowEnd | null> {
+    const rejections = outcome.kind === 'settled' ? rejectionsOf(outgoing, outcome) : [];
+    const settlement = { batch: outgoing.draft.id, receipt: receiptText(outcome.receipt) };
+    await this.#settlements.settle(settlement, rejections, writes);
+    this.w.store.committed(writes);
+    const [one] = rejections;
+    return one === undefined ? null : { kind: 'rejected', code: one.code };
+  }
+
+  async #notApplied(
+    outgoing: Outgoing,
+    outcome: Extract<BatchOutcome, { kind: 'not-applied' }>,
+    tries: number,
+  ): Promise<WindowEnd> {
+    const { journal } = this.a.deps;
+    const { id } = outgoing.draft;
+    if (outcome.tooLarge && outgoing.request.operations.length === 1) {
+      const words = 'one member alone is too large for the destination';
+      await withRetries(() => markRefused(journal, this.a.attempt, id, outcome.code, words));
+      return { kind: 'rejected', code: outcome.code };
+    }
+    const asked = outcome.retryAfterMs ?? 0;
+    // A smaller request is another request: it need not wait for longer than the destination asks.
+    const ms = outcome.tooLarge ? asked : Math.max(asked, backoffMs(tries));
+    const code = outcome.tooLarge ? `${TOO_LARGE}:${outcome.code}` : outcome.code;
+    await withRetries(() => markNotApplied(journal, this.a.attempt, id, code, ms));
+    return { kind: 'wait', code, ms, batch: id };
+  }
+}
+
+/** An answer that does not fit its request accepts nothing. */
+function checked(outgoing: Outgoing, outcome: BatchOutcome): BatchOutcome {
+  if (outcome.kind === 'settled' && outcome.outcomes.length !== outgoing.request.operations.length) {
+    return { kind: 'unknown', code: 'reply-does-not-match' };
+  }
+  if (outcome.kind === 'staged' && !outcome.jobIds.some((id) => id !== '')) {
+    return { kind: 'unknown', code: 'reply-lacks-job-id' };
+  }
+  return outcome;
+}
+
+function rejectionsOf(
+  outgoing: Outgoing,
+  outcome: Extract<BatchOutcome, { kind: 'settled' }>,
+): readonly Rejection[] {
+  return outcome.outcomes.flatMap((o, i) => {
+    const at: Sequence = sequence(outgoing.first + BigInt(i));
+    return o.kind === 'rejected' ? [{ sequence: at, code: o.code, reason: o.reason }] : [];
+  });
+}

@@ -1,0 +1,117 @@
+/** What the journal knows of one run: its record, and its counts over all its attempts. */
+
+import {
+  type RevisionId,
+  type RunId,
+  revisionId,
+  runId,
+  type Sha256,
+  sha256FromHex,
+  type TargetId,
+  targetId,
+} from '../domain/ids.ts';
+import type { Closing, Phase, RunCounts } from '../domain/run.ts';
+import { big, bigOrNull, flag, number, one, text, textOrNull } from './decode.ts';
+import { type Queryable, run } from './pool.ts';
+
+export interface RunRecord {
+  readonly run: RunId;
+  readonly mirror: string;
+  readonly target: TargetId;
+  readonly targetKey: string;
+  readonly revision: RevisionId;
+  readonly settings: string;
+  readonly strategy: 'snapshot-diff' | 'native-replace';
+  readonly phase: Phase;
+  readonly closing: Closing | null;
+  readonly baseline: string | null;
+  readonly logId: string;
+  readonly generation: bigint | null;
+  readonly generationDigest: Sha256 | null;
+  readonly members: number;
+  /** Sequence numbers of the operations; `null` before the plan. */
+  readonly firstSequence: bigint | null;
+  readonly additionsEnd: bigint | null;
+  readonly removalsEnd: bigint | null;
+  readonly operationsHoldBytes: boolean;
+  readonly held: number;
+  /** Whether a request is sending, staged or unknown. */
+  readonly unresolved: boolean;
+}
+
+const RUN = `
+  select r.run_id, m.name as mirror, r.target_id, t.target_key, r.revision_id, v.settings, r.strategy, r.phase,
+    r.closing, t.baseline, (select log_id::text from retl.journal) as log_id, g.generation_id,
+    encode(g.digest, 'hex') as digest, coalesce(g.members, 0) as members, r.first_sequence, r.additions_end,
+    r.removals_end, coalesce(r.operations_hold_bytes, false) as holds_bytes, t.held,
+    exists (select from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged'))
+      as unresolved
+  from retl.run r
+  join retl.mirror m using (mirror_id)
+  join retl.target t on t.target_id = r.target_id
+  join retl.revision v using (revision_id)
+  left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
+  where r.run_id = $1`;
+
+/** @throws JournalError; Error when there is no such run. */
+export async function loadRun(db: Queryable, id: RunId): Promise<RunRecord> {
+  const row = one(await run(db, RUN, [id]));
+  const digest = textOrNull(row, 'digest');
+  return {
+    run: runId(big(row, 'run_id')),
+    mirror: text(row, 'mirror'),
+    target: targetId(big(row, 'target_id')),
+    targetKey: text(row, 'target_key'),
+    revision: revisionId(big(row, 'revision_id')),
+    settings: text(row, 'settings'),
+    strategy: text(row, 'strategy') === 'native-replace' ? 'native-replace' : 'snapshot-diff',
+    phase: text(row, 'phase') as Phase,
+    closing: textOrNull(row, 'closing') as Closing | null,
+    baseline: textOrNull(row, 'baseline'),
+    logId: text(row, 'log_id'),
+    generation: bigOrNull(row, 'generation_id'),
+    generationDigest: digest === null ? null : sha256FromHex(digest),
+    members: number(row, 'members'),
+    firstSequence: bigOrNull(row, 'first_sequence'),
+    additionsEnd: bigOrNull(row, 'additions_end'),
+    removalsEnd: bigOrNull(row, 'removals_end'),
+    operationsHoldBytes: flag(row, 'holds_bytes'),
+    held: number(row, 'held'),
+    unresolved: flag(row, 'unresolved'),
+  };
+}
+
+const COUNTS = `
+  select coalesce(g.source_rows, 0) as source_rows, coalesce(g.members, 0) as members, coalesce(g.excluded, 0) as excluded,
+    coalesce(r.planned_added, 0) as to_add, coalesce(r.planned_changed, 0) as to_change,
+    coalesce(r.planned_removed, 0) as to_remove, coalesce(r.planned_unchanged, 0) as unchanged,
+    coalesce(sum(b.added) filter (where b.action = 'upsert'), 0) as added,
+    coalesce(sum(b.changed) filter (where b.action = 'upsert'), 0) as changed,
+    coalesce(sum(b.accepted) filter (where b.action = 'remove'), 0) as removed,
+    coalesce(sum(b.rejected), 0) as rejected
+  from retl.run r
+  left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
+  left join retl.batch b on b.run_id = r.run_id and b.state = 'settled'
+  where r.run_id = $1
+  group by r.run_id, g.generation_id`;
+
+/** Counts of the whole logical run, over all its attempts. @throws JournalError */
+export async function countRun(db: Queryable, id: RunId): Promise<RunCounts> {
+  return decodeCounts(one(await run(db, COUNTS, [id])));
+}
+
+export function decodeCounts(row: Record<string, unknown>): RunCounts {
+  return {
+    sourceRows: number(row, 'source_rows'),
+    members: number(row, 'members'),
+    excluded: number(row, 'excluded'),
+    toAdd: number(row, 'to_add'),
+    toChange: number(row, 'to_change'),
+    toRemove: number(row, 'to_remove'),
+    unchanged: number(row, 'unchanged'),
+    added: number(row, 'added'),
+    changed: number(row, 'changed'),
+    removed: number(row, 'removed'),
+    rejected: number(row, 'rejected'),
+  };
+}
