@@ -5,6 +5,7 @@
 
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
+import { JournalError } from '../../src/journal/errors.ts';
 import { migrate } from '../../src/journal/migrate.ts';
 import { openJournal } from '../../src/journal/pool.ts';
 import { createTestDatabase } from './postgres.ts';
@@ -82,4 +83,15 @@ function as(url: string, role: string): string {
   own.username = role;
   own.password = '';
   return own.href;
+}
+
+/** The SQLSTATE that a statement or a journal function fails with; `null` where it does not fail. */
+export async function stateOf(work: Promise<unknown>): Promise<string | null> {
+  try {
+    await work;
+    return null;
+  } catch (error) {
+    if (error instanceof JournalError) return error.sqlState;
+    return error instanceof pg.DatabaseError ? (error.code ?? '') : Promise.reject(error);
+  }
 }
