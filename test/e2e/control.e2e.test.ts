@@ -3,7 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { System } from '../support/system.ts';
-import { completedBy, ending, eventually, Scene } from '../support/system-scene.ts';
+import { HttpScene } from '../support/system-destinations.ts';
+import { completedBy, ending, eventually } from '../support/system-scene.ts';
 
 let system: System;
 beforeAll(async () => {
@@ -17,7 +18,7 @@ const IN_FLIGHT_MS = 5_000;
 const SLOW_READ = 'select id, plan from $table, (select pg_sleep(20)) s';
 
 /** Backends of the source that still work for somebody. */
-async function sleepers({ table }: Scene): Promise<number> {
+async function sleepers({ table }: HttpScene): Promise<number> {
   const { rows } = await system.source.query(
     `select from pg_stat_activity where query like '%pg_sleep(20)%' and query like '%' || $1 || '%' and pid <> pg_backend_pid() and state = 'active'`,
     [table],
@@ -27,7 +28,7 @@ async function sleepers({ table }: Scene): Promise<number> {
 
 describe.concurrent('cancel', () => {
   test('cancel-late: a request in flight is recorded, no further batch is sent, and the next run resumes the generation', async () => {
-    const scene = await Scene.http(system, 'cancel-late', { rows: 20 });
+    const scene = await HttpScene.create(system, 'cancel-late', { rows: 20 });
     scene.audience.fault({ kind: 'delay', ms: IN_FLIGHT_MS });
     const handle = await scene.start();
     await scene.untilSeen(1);
@@ -48,7 +49,7 @@ describe.concurrent('cancel', () => {
   });
 
   test('Temporal’s own cancel does the same, and the execution ends as cancelled', async () => {
-    const scene = await Scene.http(system, 'temporal-cancel', { rows: 20 });
+    const scene = await HttpScene.create(system, 'temporal-cancel', { rows: 20 });
     scene.audience.fault({ kind: 'delay', ms: IN_FLIGHT_MS });
     const handle = await scene.start();
     await scene.untilSeen(1);
@@ -60,7 +61,7 @@ describe.concurrent('cancel', () => {
   });
 
   test('rule 8: a cancelled extraction leaves no query behind, and the next run reads the source anew', async () => {
-    const scene = await Scene.http(system, 'cancel-extract', { rows: 3, query: SLOW_READ });
+    const scene = await HttpScene.create(system, 'cancel-extract', { rows: 3, query: SLOW_READ });
     const handle = await scene.start();
     await eventually(async () => (await sleepers(scene)) === 1);
     await scene.signal('cancel');
@@ -74,7 +75,7 @@ describe.concurrent('cancel', () => {
   });
 
   test('cancel while a provider’s delay is waited for ends at once', async () => {
-    const scene = await Scene.http(system, 'cancel-429', { rows: 5 });
+    const scene = await HttpScene.create(system, 'cancel-429', { rows: 5 });
     scene.audience.fault({ kind: 'status', status: 429, headers: { 'retry-after': '3600' } });
     const handle = await scene.start();
     const { waiting } = await scene.untilWaiting(handle, 'retry');
@@ -87,7 +88,7 @@ describe.concurrent('cancel', () => {
 
 describe.concurrent('pause', () => {
   test('in extraction: nothing is held open, and resume reads anew', async () => {
-    const scene = await Scene.http(system, 'pause-extract', { rows: 3, query: SLOW_READ });
+    const scene = await HttpScene.create(system, 'pause-extract', { rows: 3, query: SLOW_READ });
     const handle = await scene.start();
     await eventually(async () => (await sleepers(scene)) === 1);
     await scene.signal('pause');
@@ -101,7 +102,7 @@ describe.concurrent('pause', () => {
   });
 
   test('in additions: what is in flight is recorded, then nothing moves until resume', async () => {
-    const scene = await Scene.http(system, 'pause-additions', { rows: 20 });
+    const scene = await HttpScene.create(system, 'pause-additions', { rows: 20 });
     scene.audience.fault({ kind: 'delay', ms: IN_FLIGHT_MS });
     const handle = await scene.start();
     await scene.untilSeen(1);
@@ -116,7 +117,7 @@ describe.concurrent('pause', () => {
   });
 
   test('while a provider’s delay is waited for: it outlives the delay, and the delay outlives it', async () => {
-    const scene = await Scene.http(system, 'pause-429', { rows: 5 });
+    const scene = await HttpScene.create(system, 'pause-429', { rows: 5 });
     scene.audience.fault({ kind: 'status', status: 429, headers: { 'retry-after': '3' } });
     const handle = await scene.start();
     const { waiting } = await scene.untilWaiting(handle, 'retry');
@@ -131,7 +132,7 @@ describe.concurrent('pause', () => {
   });
 
   test('while blocked: it is shown as paused, and still blocked after resume', async () => {
-    const scene = await Scene.http(system, 'pause-blocked', { rows: 5 });
+    const scene = await HttpScene.create(system, 'pause-blocked', { rows: 5 });
     scene.audience.fault({ kind: 'reset', applied: true });
     const handle = await scene.start();
     const blocked = await scene.untilWaiting(handle, 'blocked');
@@ -147,7 +148,7 @@ describe.concurrent('pause', () => {
 
 describe.concurrent('abort', () => {
   test('abort-erases: what was accepted stays, takes part in the next diff, and is not sent again', async () => {
-    const scene = await Scene.http(system, 'abort', { rows: 20 });
+    const scene = await HttpScene.create(system, 'abort', { rows: 20 });
     scene.audience.fault({ kind: 'delay', ms: IN_FLIGHT_MS });
     const handle = await scene.start();
     await scene.untilSeen(1);
@@ -162,7 +163,7 @@ describe.concurrent('abort', () => {
   });
 
   test('rule 10: an abort while blocked waits for the batch, and ends when an operator has resolved it', async () => {
-    const scene = await Scene.http(system, 'abort-blocked', { rows: 5 });
+    const scene = await HttpScene.create(system, 'abort-blocked', { rows: 5 });
     scene.audience.fault({ kind: 'reset', applied: true });
     const handle = await scene.start();
     await scene.untilWaiting(handle, 'blocked');
@@ -177,7 +178,7 @@ describe.concurrent('abort', () => {
   });
 
   test('rule 10: an abort after the finish was accepted is too late, and says so', async () => {
-    const scene = await Scene.http(system, 'abort-too-late', {
+    const scene = await HttpScene.create(system, 'abort-too-late', {
       rows: 5,
       destination: { finish: { method: 'POST', path: '/finish', body: { json: { members: [] } } } },
     });
@@ -204,7 +205,7 @@ async function resolve(batch: string | null | undefined, verdict: 'accepted' | '
 
 describe.concurrent('exclusivity', () => {
   test('two-writers: a second run of the mirror is refused, whichever workflow id it has', async () => {
-    const scene = await Scene.http(system, 'two-runs', { rows: 10 });
+    const scene = await HttpScene.create(system, 'two-runs', { rows: 10 });
     scene.audience.fault({ kind: 'delay', ms: 1_500 });
     const first = await scene.start();
     await scene.untilSeen(1);
@@ -219,9 +220,9 @@ describe.concurrent('exclusivity', () => {
   });
 
   test('two-writers: a second mirror of one target is refused before it reads anything', async () => {
-    const owner = await Scene.http(system, 'target-owner', { rows: 3 });
+    const owner = await HttpScene.create(system, 'target-owner', { rows: 3 });
     await owner.completed();
-    const other = await Scene.http(system, 'target-other', { rows: 3 });
+    const other = await HttpScene.create(system, 'target-other', { rows: 3 });
     // Another connection’s name, the same place.
     await system.connect('target-other-api', { type: 'http', base_url: `${owner.audience.url}/` });
     expect(await other.run()).toMatchObject({

@@ -7,8 +7,9 @@ import type { WorkflowHandleWithFirstExecutionRunId as Handle } from '@temporali
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Fault } from '../support/fake-audience.ts';
 import { System } from '../support/system.ts';
+import { HttpScene } from '../support/system-destinations.ts';
 import type { Hold } from '../support/system-journal-proxy.ts';
-import { completedBy, ending, eventually, Scene } from '../support/system-scene.ts';
+import { completedBy, ending, eventually } from '../support/system-scene.ts';
 
 /** Batches that leave at once are prepared and marked as sending in one commit; steps are marked one by one. */
 const PREPARE = 'retl.prepare_batches(';
@@ -16,7 +17,7 @@ const MARK_STEP = 'retl.mark_sending($1,$2,$3,$4)';
 const [INIT, FINISH] = [1, 2];
 
 interface Stand {
-  readonly scene: Scene;
+  readonly scene: HttpScene;
   readonly handle: Handle;
 }
 
@@ -27,16 +28,16 @@ class Stage {
     readonly idempotent: boolean,
   ) {}
 
-  async mirror(name: string): Promise<Scene> {
+  async mirror(name: string): Promise<HttpScene> {
     const kind = this.idempotent ? 'idempotent' : 'manual';
-    return Scene.http(this.system, `${kind}-${name}`, { rows: 10, idempotent: this.idempotent });
+    return HttpScene.create(this.system, `${kind}-${name}`, { rows: 10, idempotent: this.idempotent });
   }
 
   /** Brings a mirror to a statement of the journal. */
   async at(
     name: string,
     hold: Hold,
-    journal: (scene: Scene) => Promise<boolean>,
+    journal: (scene: HttpScene) => Promise<boolean>,
     fault?: Fault,
   ): Promise<void> {
     const scene = await this.mirror(name);
@@ -49,7 +50,7 @@ class Stage {
   }
 
   /** Brings a mirror to where its request has been applied, and its reply is still to come. */
-  async inFlight(name: string, scene: Scene): Promise<void> {
+  async inFlight(name: string, scene: HttpScene): Promise<void> {
     const before = scene.writes.length;
     scene.audience.fault({ kind: 'delay', ms: 60_000 });
     const handle = await scene.start();
@@ -64,7 +65,11 @@ class Stage {
   }
 }
 
-async function hasState(scene: Scene, action: 'init' | 'upsert' | 'finish', state: string): Promise<boolean> {
+async function hasState(
+  scene: HttpScene,
+  action: 'init' | 'upsert' | 'finish',
+  state: string,
+): Promise<boolean> {
   return (await scene.batches(action)).some((batch) => batch.state === state);
 }
 
@@ -116,7 +121,7 @@ async function expectExact({ scene, handle }: Stand, effects = 10): Promise<void
   expect(scene.audience.state.effects).toHaveLength(effects);
 }
 
-function keys(scene: Scene): readonly string[] {
+function keys(scene: HttpScene): readonly string[] {
   return scene.writes.map((write) => write.key);
 }
 

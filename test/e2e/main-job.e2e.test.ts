@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { System } from '../support/system.ts';
-import { Scene } from '../support/system-scene.ts';
+import { HttpScene } from '../support/system-destinations.ts';
 
 let system: System;
 beforeAll(async () => {
@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => system.stop());
 
 test('three runs: what is new, changed and gone, and nothing else', async () => {
-  const scene = await Scene.http(system, 'three-runs', { rows: 23 });
+  const scene = await HttpScene.create(system, 'three-runs', { rows: 23 });
   expect((await scene.completed()).counts).toMatchObject({ added: 23, changed: 0, removed: 0 });
   expect(scene.audience.state.members).toEqual(await scene.wanted());
   await scene.exec(`delete from $table where id in ('m001', 'm009');

@@ -13,37 +13,22 @@ import {
   TASK_QUEUE,
 } from '../../src/domain/messages.ts';
 import type { BatchState } from '../../src/domain/run.ts';
-import { FakeAudience, type FakeAudienceSettings } from './fake-audience.ts';
 import type { System } from './system.ts';
 
 /** Longest wait for anything that a test expects: a dead worker is noticed after ten seconds. */
 const PATIENCE_MS = 45_000;
 
 export interface SceneOptions {
-  /** Members to begin with, `m001` and so on; or an own `create table` with whatever rows. */
+  /** Members to begin with, `m001` and so on; or statements of its own, `$table` filled in. */
   readonly rows?: number | string;
   readonly query?: string;
+  readonly key?: readonly string[];
   /** Overrides of the mirror's file, section by section. */
   readonly mirror?: { readonly [section: string]: unknown };
   readonly destination?: object;
-  readonly connection?: object;
-  readonly audience?: FakeAudienceSettings;
-  /** The user's word that the same request twice equals once. */
-  readonly idempotent?: boolean;
   /** A source connection of the scene's own, in place of `shop`. */
   readonly source?: string;
 }
-
-/** What replies of the fake audience mean, row by row. */
-export const PER_ROW = {
-  per_row: {
-    list: '/results',
-    id: 'id',
-    match: 'id',
-    ok: { field: 'status', values: ['ok'], rejected: ['invalid'] },
-    reason: 'reason',
-  },
-};
 
 export interface BatchRow {
   readonly id: string;
@@ -57,46 +42,30 @@ export interface BatchRow {
 
 let serial = 0;
 
+/** The name of a source table that no other scene has. */
+export function tableOf(mirror: string): string {
+  serial += 1;
+  return `${mirror.replaceAll('-', '_')}_${serial}`;
+}
+
 export class Scene {
-  private constructor(
+  constructor(
     readonly system: System,
     readonly mirror: string,
+    /** The source table. */
     readonly table: string,
-    readonly audience: FakeAudience,
   ) {}
 
-  /** A mirror into an HTTP audience. */
-  static async http(system: System, name: string, options: SceneOptions = {}): Promise<Scene> {
-    serial += 1;
-    const table = `${name.replaceAll('-', '_')}_${serial}`;
-    const audience = await FakeAudience.start({ idFields: ['id'], ...options.audience });
-    system.defer(() => audience.stop());
-    const scene = new Scene(system, name, table, audience);
-    await scene.createSource(options.rows ?? 10);
-    await system.connect(`${name}-api`, { type: 'http', base_url: audience.url, ...options.connection });
-    await scene.configure(options);
-    return scene;
-  }
-
   /** Writes the mirror's file anew; a run that is open keeps the settings it began with. */
-  async configure(options: SceneOptions): Promise<void> {
+  protected async write(destination: object, options: SceneOptions): Promise<void> {
     await this.system.project.write(`mirrors/${this.mirror}.yaml`, {
       source: {
         connection: options.source ?? 'shop',
         query: (options.query ?? 'select id, plan from $table order by id').replaceAll('$table', this.table),
-        key: ['id'],
+        key: options.key ?? ['id'],
       },
       members: { identity: { id: 'id' }, payload: { plan: 'plan' } },
-      destination: {
-        connection: `${this.mirror}-api`,
-        upsert: { method: 'POST', path: '/members' },
-        remove: { method: 'DELETE', path: '/members' },
-        verify_empty: { path: '/members', count: '/count' },
-        outcomes: PER_ROW,
-        idempotency: { header: 'Idempotency-Key' },
-        idempotent: options.idempotent ?? false,
-        ...options.destination,
-      },
+      destination: { ...destination, ...options.destination },
       batch: { rows: 5, in_flight: 1 },
       safety: { max_removals: '50%', empty_snapshot: 'hold' },
       ...options.mirror,
@@ -157,18 +126,6 @@ export class Scene {
 
   async signal(signal: SignalName, workflowId = mirrorWorkflowId(this.mirror)): Promise<void> {
     await this.system.temporal.client.workflow.getHandle(workflowId).signal(signal);
-  }
-
-  /** Waits until the audience has seen so many requests that change something. */
-  async untilSeen(writes: number): Promise<void> {
-    await eventually(() => this.writes.length >= writes);
-  }
-
-  /** Requests that change something, in the order of their arrival. */
-  get writes(): readonly { readonly method: string; readonly key: string; readonly body: string }[] {
-    return this.audience.requests
-      .filter((r) => r.method !== 'GET')
-      .map((r) => ({ method: r.method, key: String(r.headers['idempotency-key']), body: r.body }));
   }
 
   /** What the query returns now, by identity, as the audience should hold it. */

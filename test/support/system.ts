@@ -84,11 +84,11 @@ export class System {
     return system;
   }
 
-  /** Starts a worker and, at the end, stops it; all workers write into one log. */
-  async startWorker(): Promise<WorkerProcess> {
+  /** Starts a worker and, at the end, stops it; all workers write into one log. `env` goes before what they share. */
+  async startWorker(env: { readonly [name: string]: string } = {}): Promise<WorkerProcess> {
     const worker = await WorkerProcess.start({
       projectFolder: this.project.folder,
-      env: this.env,
+      env: { ...this.env, ...env },
       logFile: join(this.project.folder, 'worker.log'),
     });
     this.#workers.push(worker);
