@@ -87,13 +87,32 @@ async function askTemporal(
       namespace: holder.namespace,
       execution: { workflowId: holder.workflowId },
     });
-    const info = newest.workflowExecutionInfo;
-    // Another chain of executions has the id now: the holder's own has ended.
-    if (info?.firstRunId && info.firstRunId !== holder.firstRunId) return 'closed';
-    return info?.status === 1 ? 'open' : 'closed'; // WORKFLOW_EXECUTION_STATUS_RUNNING
+    const { status, firstRunId } = newest.workflowExecutionInfo ?? {};
+    return stateOfHolder(holder, { kind: 'found', status: status ?? 0, firstRunId: firstRunId ?? '' });
   } catch (error) {
-    return isNotFound(error) ? 'closed' : 'unknown';
+    return isNotFound(error) ? stateOfHolder(holder, { kind: 'not-found' }) : 'unknown';
   }
+}
+
+/** What Temporal says of the newest execution that has the holder's workflow id. */
+export type Newest =
+  | { readonly kind: 'found'; readonly status: number; readonly firstRunId: string }
+  | { readonly kind: 'not-found' };
+
+/** Completed, failed, cancelled, terminated, timed out. */
+const CLOSED: ReadonlySet<number> = new Set([2, 3, 4, 5, 7]);
+
+export function stateOfHolder(
+  holder: Pick<Holder, 'cluster' | 'firstRunId'>,
+  newest: Newest,
+): 'open' | 'closed' | 'unknown' {
+  // Of a cluster that does not tell its id, absence proves nothing: it may be another one.
+  const absence = holder.cluster === '' ? 'unknown' : 'closed';
+  if (newest.kind === 'not-found') return absence;
+  // Another chain of executions has the id now: the holder's own has ended.
+  if (newest.firstRunId !== '' && newest.firstRunId !== holder.firstRunId) return absence;
+  // Not running is not closed: a paused execution, or a status of a later server, is open still.
+  return CLOSED.has(newest.status) ? 'closed' : 'open';
 }
 
 /** gRPC's NOT_FOUND: in this cluster and namespace no execution has that id, so that none is open. */
