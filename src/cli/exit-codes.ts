@@ -22,7 +22,8 @@ export const EXIT_MEANINGS: { readonly [Name in keyof typeof EXIT]: string } = {
   ok: 'done; for `run`: the run completed',
   failure: 'something failed, or could not be reached; trying again may help',
   usage: 'wrong arguments, or an error in configuration or data that must be mended first',
-  refused: 'refused: a run is under way, another mirror owns the target, or nothing is running',
+  refused:
+    'refused: a run is under way, another mirror owns the target, nothing is running, or a batch is decided',
   guardHeld: 'held by the guard: the run would remove more than the mirror allows',
   rejected: 'the destination rejected members',
   blocked: 'blocked: the outcome of a request is unknown and cannot be verified',

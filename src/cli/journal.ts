@@ -1,7 +1,18 @@
-/** Reads the journal for `status` and `runs`, with one connection that is closed whatever happens. */
+/** The journal for `status`, `runs` and `resolve`, with connections that are closed whatever happens. */
 
-import type { MirrorSummary, RunSummary } from '../journal/inspect.ts';
+import type { inspectJournal, MirrorSummary, RunSummary } from '../journal/inspect.ts';
+import type { BatchView } from '../journal/resolve.ts';
 import { type Project, readSettings, resolved } from './environment.ts';
+
+/** A connection to the journal, as its own functions take it. */
+export type Journal = Parameters<Parameters<typeof inspectJournal>[1]>[0];
+
+/** @throws JournalError */
+export async function withJournal<T>(project: Project, work: (journal: Journal) => Promise<T>): Promise<T> {
+  const url = await journalUrl(project);
+  const { inspectJournal } = await import('../journal/inspect.ts');
+  return inspectJournal(url, work);
+}
 
 /** The last runs, newest first; of one mirror, or of all. */
 export async function readRuns(
@@ -9,17 +20,21 @@ export async function readRuns(
   mirror: string | null,
   limit: number,
 ): Promise<readonly RunSummary[]> {
-  const url = await journalUrl(project);
-  const { inspectJournal, listRuns } = await import('../journal/inspect.ts');
-  return inspectJournal(url, (journal) =>
+  const { listRuns } = await import('../journal/inspect.ts');
+  return withJournal(project, (journal) =>
     listRuns(journal, { ...(mirror === null ? {} : { mirror }), limit }),
   );
 }
 
 export async function readMirrors(project: Project): Promise<readonly MirrorSummary[]> {
-  const url = await journalUrl(project);
-  const { inspectJournal, listMirrors } = await import('../journal/inspect.ts');
-  return inspectJournal(url, (journal) => listMirrors(journal));
+  const { listMirrors } = await import('../journal/inspect.ts');
+  return withJournal(project, listMirrors);
+}
+
+/** The batches of a run that are neither accepted nor proven absent. */
+export async function readUnresolved(project: Project, runId: string): Promise<readonly BatchView[]> {
+  const { unresolvedBatches } = await import('../journal/resolve.ts');
+  return withJournal(project, (journal) => unresolvedBatches(journal, runId));
 }
 
 async function journalUrl(project: Project): Promise<string> {

@@ -10,6 +10,7 @@ import { devCommand } from './commands/dev.ts';
 import { initCommand } from './commands/init.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { pauseCommand } from './commands/pause.ts';
+import { resolveCommand } from './commands/resolve.ts';
 import { resumeCommand } from './commands/resume.ts';
 import { runCommand } from './commands/run.ts';
 import { runsCommand } from './commands/runs.ts';
@@ -20,7 +21,7 @@ import { exitCodeLines } from './exit-codes.ts';
 const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand]],
   ['Run:', [runCommand, statusCommand, runsCommand]],
-  ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand]],
+  ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand, resolveCommand]],
 ];
 
 /** @param json whether the command line asks for JSON: then wrong usage is not told in prose. */

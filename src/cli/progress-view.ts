@@ -65,7 +65,7 @@ export function waitingWords(waiting: Waiting, now: number): string {
     case 'draining':
       return `stopping: ${waiting.code}`;
     case 'blocked':
-      return `blocked: ${waiting.code}${batch}; \`retl resume\` looks again`;
+      return `blocked: ${waiting.code}${batch}; \`retl status\` says more, \`retl resolve\` decides`;
     default:
       return assertNever(waiting.kind);
   }

@@ -42,7 +42,16 @@ export const ZONES: { readonly [zone: string]: Zone } = {
   config: { load: ['domain'], types: [], packages: ['zod', 'yaml'], builtins: true },
   client: { load: ['domain'], types: ['workflows'], packages: TEMPORAL_CLIENT, builtins: true },
   cli: {
-    load: ['domain', 'client', 'config', 'planning', 'journal/migrate', 'journal/inspect', 'dev'],
+    load: [
+      'domain',
+      'client',
+      'config',
+      'planning',
+      'journal/migrate',
+      'journal/inspect',
+      'journal/resolve',
+      'dev',
+    ],
     types: [],
     packages: ['commander', 'yaml', 'zod'],
     builtins: true,

@@ -27,6 +27,7 @@ const NAMES = [
   'abort',
   'pause',
   'resume',
+  'resolve',
 ];
 
 function helpOf(name: string): string {

@@ -69,7 +69,7 @@ test('a wait says why, until when, and what to do', () => {
     'waiting to try again: http-429, next look in 60s',
   );
   expect(waitingWords({ kind: 'blocked', code: 'reset', untilMs: null, batch: 'b1' }, 0)).toMatch(
-    /blocked: reset \(batch b1\).*retl resume/,
+    /blocked: reset \(batch b1\).*retl resolve/,
   );
 });
 

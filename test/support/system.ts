@@ -45,7 +45,8 @@ export class System {
     readonly journal: pg.Pool,
     readonly source: pg.Pool,
     readonly sourceUrl: string,
-    private readonly env: { readonly [name: string]: string },
+    /** What a process of the project needs in its environment. */
+    readonly env: { readonly [name: string]: string },
     private readonly cleanups: Cleanup[],
   ) {}
 

@@ -5,11 +5,13 @@ import { nearest } from '../../config/nearest.ts';
 import { RetlError } from '../../domain/errors.ts';
 import type { Progress } from '../../domain/messages.ts';
 import type { MirrorSummary } from '../../journal/inspect.ts';
+import type { BatchView } from '../../journal/resolve.ts';
+import { batchLine } from '../batch-view.ts';
 import { type Invocation, mirrorArgument, mirrorOf, newCommand } from '../command.ts';
 import { countsWords } from '../ending-view.ts';
 import type { Project } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { readMirrors, workflowOf } from '../journal.ts';
+import { readMirrors, readUnresolved, workflowOf } from '../journal.ts';
 import { requireKnown } from '../known-mirrors.ts';
 import type { Output } from '../output.ts';
 import { phaseWords, waitingWords, whole } from '../progress-view.ts';
@@ -72,12 +74,14 @@ async function showOne(
     return EXIT.ok;
   }
   const now = await liveProgress(project, summary);
-  output.document({ ...summary, now });
+  const run = summary.lastRun;
+  const unresolved =
+    run === null || run.unresolvedBatches === 0 ? [] : await readUnresolved(project, run.runId);
+  output.document({ ...summary, now, unresolved });
   output.line(
     `${output.style('bold', mirror)}  ${summary.strategy}, baseline ${summary.baseline ?? 'not yet established'}`,
   );
   output.line(`  holds     ${whole(summary.held)} members`);
-  const run = summary.lastRun;
   if (run === null) output.line('  last run  none');
   else {
     const reason = reasonOf(run);
@@ -87,8 +91,19 @@ async function showOne(
     output.line(`            run ${run.runId}, started ${ago(run.openedAt, Date.now())}, ${run.holder}`);
     output.line(`            ${countsWords(run.counts)}`);
     if (now !== null) output.line(`  now       ${nowWords(now)}`);
+    showUnresolved(output, mirror, unresolved);
   }
   return EXIT.ok;
+}
+
+/** Requests that are on their way are listed too; only an unknown one waits for a person. */
+function showUnresolved(output: Output, mirror: string, unresolved: readonly BatchView[]): void {
+  const now = Date.now();
+  for (const [index, batch] of unresolved.entries())
+    output.line(`  ${index === 0 ? 'batches ' : '        '}  ${batchLine(batch, now)}`);
+  if (!unresolved.some((batch) => batch.state === 'unknown')) return;
+  output.line('  Look at the destination, then say what became of each unknown one:');
+  output.line(`    retl resolve ${mirror} <batch> --accepted | --not-applied --because "how you know"`);
 }
 
 const ANSWER_WITHIN_MS = 2_000;

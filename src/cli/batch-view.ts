@@ -1,0 +1,45 @@
+/** A batch in words: what a person must know of it before judging what became of it. */
+
+import { assertNever } from '../domain/assert-never.ts';
+import type { BatchView } from '../journal/resolve.ts';
+import { span, whole } from './progress-view.ts';
+import { ago } from './run-view.ts';
+
+/** One line: for a list. `now` in ms since the epoch. */
+export function batchLine(batch: BatchView, now: number): string {
+  const sent = batch.sentAt === null ? '' : `, sent ${ago(batch.sentAt, now)}`;
+  const reason = batch.reason === null ? '' : ` (${batch.reason})`;
+  return `${batch.batch}  ${batch.state}: ${contents(batch)}${sent}${reason}`;
+}
+
+/** A line per fact. `now` in ms since the epoch. */
+export function batchLines(batch: BatchView, now: number): readonly string[] {
+  const lines = [
+    `state     ${batch.state}${batch.reason === null ? '' : ` (${batch.reason})`}`,
+    `contains  ${contents(batch)}`,
+  ];
+  if (batch.sentAt !== null) {
+    const again = batch.resends === 0 ? '' : `, and ${whole(batch.resends)} times again`;
+    lines.push(`sent      ${batch.sentAt.toISOString()}, ${ago(batch.sentAt, now)}${again}`);
+  }
+  if (batch.sendDeadline !== null) {
+    const left = batch.deadlineLeftMs > 0 ? `in ${span(batch.deadlineLeftMs)}` : 'passed';
+    lines.push(`deadline  ${batch.sendDeadline.toISOString()}, ${left}: until then it may still arrive`);
+  }
+  return lines;
+}
+
+function contents({ action, members }: BatchView): string {
+  switch (action) {
+    case 'init':
+      return 'the opening of the session';
+    case 'finish':
+      return 'the finish';
+    case 'upsert':
+      return `${whole(members ?? 0)} additions or changes`;
+    case 'remove':
+      return `${whole(members ?? 0)} removals`;
+    default:
+      return assertNever(action);
+  }
+}
