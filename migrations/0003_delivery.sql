@@ -678,12 +678,16 @@ $$;
 -- has written its last: it is fenced as by a newer one.
 create function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_epoch bigint;
 begin
   perform retl.lock_run(p_run, p_epoch);
   if p_how is null then
     raise exception 'how the run is let go is missing' using errcode = 'RM003';
   end if;
-  update retl.run set released = p_how, reason = p_reason, epoch = nextval('retl.epoch') where run_id = p_run;
+  update retl.run set released = p_how, reason = p_reason, epoch = nextval('retl.epoch') where run_id = p_run
+    returning epoch into v_epoch;
+  insert into retl.attempt (epoch, run_id, step) values (v_epoch, p_run, 'release');
 end
 $$;
 

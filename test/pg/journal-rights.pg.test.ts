@@ -188,7 +188,7 @@ describe('roles and search paths', () => {
         set search_path = ${mine}, pg_catalog, retl`);
       // The traps are armed for what the session itself writes. (A statement that fails would end the session.)
       await session.query(`do $do$ begin
-          begin perform sha256(''); raise 'not trapped'; exception when sqlstate 'TRAP1' then null; end;
+          begin perform sha256(''::bytea); raise 'not trapped'; exception when sqlstate 'TRAP1' then null; end;
           begin perform 1::bigint = 1::bigint; raise 'not trapped'; exception when sqlstate 'TRAP1' then null; end;
         end $do$`);
       const request = admission({ mirror: 'trap' });

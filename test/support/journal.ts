@@ -38,6 +38,8 @@ export async function createEmptyJournal(options: { createRole?: boolean } = {})
   const runtimeUrl = as(database.url, runtimeRole);
   const owner = new pg.Pool({ connectionString: ownerUrl, max: 2 });
   const runtime = openJournal({ url: runtimeUrl, max: 24 });
+  // Dropping the database ends what a pool has not closed yet.
+  for (const pool of [admin, owner]) pool.on('error', () => {});
   return {
     runtime,
     runtimeUrl,

@@ -1,0 +1,191 @@
+/** Who holds a run: take-overs, releases, expiry, and what a mirror keeps for life (design.md section 4). */
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Epoch, epoch } from '../../src/domain/ids.ts';
+import { settleBatch } from '../../src/journal/batches.ts';
+import { loadRun } from '../../src/journal/run-record.ts';
+import { admit, beginAttempt, closeRun, releaseRun } from '../../src/journal/runs.ts';
+import { createTestJournal, stateOf, type TestJournal } from '../support/journal.ts';
+import { admission, holderNamed, rowsOf, ScriptedRun } from '../support/journal-run.ts';
+
+const FENCED = 'RM001';
+const NOT_HOLDER = 'RM002';
+const RULE = 'RM003';
+
+let journal: TestJournal;
+
+beforeAll(async () => {
+  journal = await createTestJournal();
+});
+afterAll(() => journal.close());
+
+describe('holders', () => {
+  test('nobody but the holder begins an attempt, and a holder that leaves parts of its name out is nobody', async () => {
+    const run = await ScriptedRun.open(journal.runtime, { mirror: 'holder' });
+    const h = run.request.holder;
+    const strangers = [
+      { ...h, namespace: 'other' },
+      { ...h, cluster: 'other' },
+      { ...h, workflowId: 'other' },
+      { ...h, firstRunId: 'other' },
+    ];
+    for (const s of strangers) {
+      expect(await stateOf(beginAttempt(journal.runtime, run.run, s, 'test'))).toBe(NOT_HOLDER);
+    }
+    const some = [null, h.namespace, h.cluster, h.workflowId, h.firstRunId];
+    for (let gap = 1; gap <= 5; gap++) {
+      const values = some.map((v, i) => (gap === 5 || i === gap ? null : v)).slice(1);
+      const call = journal.runtime.query('select retl.begin_attempt($1, $2, $3, $4, $5, $6)', [
+        run.run,
+        ...values,
+        'test',
+      ]);
+      expect(await stateOf(call)).toBe(NOT_HOLDER);
+    }
+  });
+
+  test('busy while the holder is open; taken over where it is closed, fenced at once', async () => {
+    const run = await ScriptedRun.open(journal.runtime, { mirror: 'takeover' });
+    await run.upToAdditions(rowsOf({ a: '1' }));
+    const newcomer = admission({ mirror: 'takeover' });
+    const { holder } = run.request;
+    expect(await admit(journal.runtime, newcomer)).toEqual({ kind: 'busy', holder });
+    expect(await admit(journal.runtime, { ...newcomer, closedHolder: 'somebody else' })).toEqual({
+      kind: 'busy',
+      holder,
+    });
+    expect(await admit(journal.runtime, run.request)).toMatchObject({ resume: 'held', run: run.run });
+    expect(await admit(journal.runtime, { ...newcomer, closedHolder: holder.firstRunId })).toEqual({
+      kind: 'admitted',
+      run: run.run,
+      resume: 'sealed',
+    });
+    expect(await stateOf(run.prepare('upsert', 1))).toBe(FENCED);
+    expect(await stateOf(run.again())).toBe(NOT_HOLDER);
+    // Only once: the closed holder is not the holder any more.
+    expect(
+      await admit(journal.runtime, admission({ mirror: 'takeover', closedHolder: holder.firstRunId })),
+    ).toEqual({
+      kind: 'busy',
+      holder: newcomer.holder,
+    });
+  });
+
+  test('a released run is taken over without asking, and whoever released it has written its last', async () => {
+    const run = await ScriptedRun.open(journal.runtime, { mirror: 'released' });
+    await run.upToAdditions(rowsOf({ a: '1' }));
+    await releaseRun(journal.runtime, run.attempt, 'cancelled', null);
+    expect(await stateOf(run.prepare('upsert', 1))).toBe(FENCED);
+    expect(await stateOf(run.again())).toBe(NOT_HOLDER);
+    expect(await admit(journal.runtime, admission({ mirror: 'released' }))).toMatchObject({
+      resume: 'sealed',
+      run: run.run,
+    });
+  });
+
+  test('what was never sealed comes back to be discarded, what was sealed too long ago as expired', async () => {
+    const unsealed = await ScriptedRun.open(journal.runtime, { mirror: 'unsealed' });
+    await unsealed.init();
+    await releaseRun(journal.runtime, unsealed.attempt, 'failed', null);
+    expect(await admit(journal.runtime, admission({ mirror: 'unsealed' }))).toMatchObject({
+      resume: 'discard',
+    });
+
+    const old = await ScriptedRun.open(journal.runtime, { mirror: 'old' });
+    await old.upToAdditions(rowsOf({ a: '1' }));
+    const [batch] = await old.prepare('upsert', 1);
+    if (batch === undefined) throw new Error('no batch');
+    await old.sending(batch.id);
+    await releaseRun(journal.runtime, old.attempt, 'failed', null);
+    const resumeAfter = new Date(Date.now() + 60_000);
+    // Rule 10: what is unresolved is resolved first, however old it is.
+    const second = admission({ mirror: 'old', resumeAfter });
+    expect(await admit(journal.runtime, second)).toMatchObject({ resume: 'sealed' });
+    const attempt = await beginAttempt(journal.runtime, old.run, second.holder, 'test');
+    await settleBatch(journal.runtime, attempt, batch.id, '{}', [], new Map());
+    await releaseRun(journal.runtime, attempt, 'failed', null);
+    expect(await admit(journal.runtime, admission({ mirror: 'old', resumeAfter }))).toMatchObject({
+      resume: 'expired',
+    });
+  });
+
+  test('an expired generation whose finish has started is resumed all the same', async () => {
+    const run = await ScriptedRun.open(journal.runtime, { mirror: 'finishing' });
+    await run.upToAdditions(rowsOf({ a: '1' }));
+    await run.deliver('upsert');
+    await run.beginRemovals();
+    await run.beginFinish();
+    await releaseRun(journal.runtime, run.attempt, 'failed', null);
+    const late = admission({ mirror: 'finishing', resumeAfter: new Date(Date.now() + 60_000) });
+    expect(await admit(journal.runtime, late)).toMatchObject({ resume: 'sealed' });
+  });
+});
+
+describe('admission', () => {
+  test('a mirror keeps its strategy, except a name that has never had a target', async () => {
+    const run = await ScriptedRun.open(journal.runtime, { mirror: 'strategy' });
+    const changed = admission({ mirror: 'strategy', strategy: 'native-replace' });
+    expect(await admit(journal.runtime, changed)).toEqual({ kind: 'refused', code: 'strategy-changed' });
+    await closeRun(journal.runtime, run.attempt, 'aborted', null);
+    expect(await admit(journal.runtime, changed)).toEqual({ kind: 'refused', code: 'strategy-changed' });
+
+    const { targetKey } = run.request;
+    const intruder = admission({ mirror: 'intruder', strategy: 'native-replace', targetKey });
+    expect(await admit(journal.runtime, intruder)).toEqual({ kind: 'refused', code: 'target-owned' });
+    expect(await admit(journal.runtime, admission({ mirror: 'intruder' }))).toMatchObject({
+      resume: 'fresh',
+    });
+  });
+
+  test('a changed target starts from its own baseline, and the old one stays the mirror’s', async () => {
+    const first = await ScriptedRun.whole(journal.runtime, { mirror: 'moved' }, rowsOf({ a: '1' }));
+    const moved = await ScriptedRun.open(journal.runtime, { mirror: 'moved', targetKey: 'elsewhere' });
+    expect(await moved.record()).toMatchObject({ held: 0, baseline: null });
+    expect((await loadRun(journal.runtime, first.run)).target).not.toBe((await moved.record()).target);
+    const { targetKey } = first.request;
+    expect(await admit(journal.runtime, admission({ mirror: 'other', targetKey }))).toMatchObject({
+      code: 'target-owned',
+    });
+  });
+
+  test('settings whose digest is not theirs, and missing or impossible limits, are refused', async () => {
+    const good = admission({ mirror: 'limits' });
+    const wrong = { ...good, settings: '{"mirror":"other"}' };
+    expect(await stateOf(admit(journal.runtime, wrong))).toBe(RULE);
+    for (const limits of [
+      { maxBatchRows: 0 },
+      { maxBatchRows: 100_001 },
+      { maxRequestBytes: 0 },
+      { maxRemovalShare: -0.1 },
+      { maxRemovalShare: Number.NaN },
+      { maxRemovalShare: 1.5 },
+      { maxRemovals: -1 },
+      { mirror: 'No Such Name' },
+      { mirror: '' },
+    ]) {
+      const state = await stateOf(admit(journal.runtime, { ...good, ...limits }));
+      expect(state, JSON.stringify(limits)).toBe('23514');
+    }
+    expect(await admit(journal.runtime, good)).toMatchObject({ resume: 'fresh' });
+    const { holder } = good;
+    expect(await admit(journal.runtime, { ...good, holder: { ...holder, firstRunId: 'another' } })).toEqual({
+      kind: 'busy',
+      holder,
+    });
+  });
+
+  test('each raising of an epoch is on record', async () => {
+    const run = await ScriptedRun.open(journal.runtime, { mirror: 'recorded' });
+    await run.again();
+    await releaseRun(journal.runtime, run.attempt, 'failed', null);
+    await admit(journal.runtime, admission({ mirror: 'recorded', holder: holderNamed('x') }));
+    const { rows } = await journal.runtime.query<{ epoch: string; step: string }>(
+      'select epoch, step from retl.attempt where run_id = $1 order by epoch',
+      [run.run],
+    );
+    expect(rows.map((row) => row.step)).toEqual(['admit', 'test', 'test', 'release', 'admit']);
+    const newest: Epoch = epoch(rows.at(-1)?.epoch ?? 0n);
+    const state = await journal.runtime.query('select epoch from retl.run where run_id = $1', [run.run]);
+    expect(state.rows).toEqual([{ epoch: newest.toString() }]);
+  });
+});
