@@ -1,0 +1,84 @@
+/**
+ * What is public, for programs beside the command line: the types of a mapping in TypeScript, the port and the
+ * conformance kit for adapters of one's own, a worker that runs them, a client that starts, watches and signals runs, and
+ * the error codes. Everything else may change in any release.
+ *
+ * A mapping needs types only: `import type { MirrorProjection } from 'retl-mirror'` loads nothing.
+ */
+
+// A client: starts runs, watches them, talks to them. It needs Temporal alone, and no journal.
+export { connectClient, type TemporalClient } from './client/connect.ts';
+export {
+  describeHolder,
+  type HolderDescription,
+  type SignalResult,
+  signalMirror,
+} from './client/control.ts';
+export type { Ending } from './client/failure.ts';
+export { type Execution, type StartResult, startMirror } from './client/start.ts';
+export { readProgress, type WatchEvent, type WatchOptions, watchRun } from './client/watch.ts';
+// A destination of one's own: the port, and the kit that tries an adapter on a misbehaving target
+// (docs/writing-an-adapter.md).
+export {
+  type ConformanceCheck,
+  type ConformanceFault,
+  type ConformanceHarness,
+  conformanceChecks,
+  type Target,
+} from './destinations/conformance.ts';
+export type {
+  Action,
+  BatchOutcome,
+  BatchRequest,
+  Capabilities,
+  DestinationAdapter,
+  EmptyCheck,
+  FinishRequest,
+  Logger,
+  MappedFields,
+  Operation,
+  OperationOutcome,
+  PreflightProblem,
+  ReasonCode,
+  Receipt,
+  RequestFrame,
+  StepOutcome,
+  Store,
+  Writer,
+  WriterContext,
+} from './destinations/port.ts';
+// Errors: one table of codes, each with its meaning, its remedy and what a caller may do about it.
+export {
+  ERROR_CODES,
+  type ErrorCode,
+  type ErrorDetails,
+  type Recourse,
+  RetlError,
+} from './domain/errors.ts';
+export type { BatchId, Epoch } from './domain/ids.ts';
+// A mapping in TypeScript: `mapping: {module: ./vip.ts}` (docs/mapping.md).
+export {
+  type JsonObject,
+  MAX_MEMBERS_PER_ROW,
+  type Member,
+  type MirrorProjection,
+} from './domain/member.ts';
+export {
+  type FailureType,
+  MIRROR_WORKFLOW,
+  type MirrorInput,
+  type MirrorResult,
+  mirrorWorkflowId,
+  type Outcome,
+  PROGRESS_QUERY,
+  type Progress,
+  SIGNALS,
+  type SignalName,
+  TASK_QUEUE,
+  type Waiting,
+} from './domain/messages.ts';
+export type { Phase, RunCounts } from './domain/run.ts';
+export type { TemporalSettings } from './domain/settings.ts';
+export type { SourceRow, SourceValue } from './domain/source-row.ts';
+// A worker that knows that destination: `runWorker({projectDir, destinations: [...DESTINATIONS, mine], logger}, ready)`.
+export { DESTINATIONS, runWorker, type WorkerSetup } from './worker.ts';
