@@ -12,6 +12,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Client, Connection } from '@temporalio/client';
+import { bundleWorkflowCode } from '@temporalio/worker';
 import { startDevStack, WORKER_ROLE } from '../src/dev/stack.ts';
 import { MIRROR_WORKFLOW, type MirrorResult, TASK_QUEUE } from '../src/domain/messages.ts';
 import { migrate } from '../src/journal/migrate.ts';
@@ -35,6 +36,8 @@ interface Measured {
   readonly events: number;
   readonly peakMb: number;
   readonly phases: string;
+  readonly changedPhases: string;
+  readonly unchangedPhases: string;
 }
 
 async function main(): Promise<void> {
@@ -48,6 +51,9 @@ async function main(): Promise<void> {
   try {
     await migrate({ ownerUrl: stack.ownerUrl, runtimeRole: WORKER_ROLE });
     const shop = await stack.createDatabase('shop');
+    const workflowsPath = fileURLToPath(new URL('../src/workflows/index.ts', import.meta.url));
+    const { code } = await bundleWorkflowCode({ workflowsPath });
+    await writeFile(join(scratch, 'workflow-bundle.js'), code);
     await fillSource(shop, ROWS);
     console.log(`${ROWS} rows; measuring the floor …`);
     const floor = await measureFloor(shop, scratch, TRIES);
@@ -91,6 +97,7 @@ async function measureRuns(bench: Bench, mirror: string, rows: number): Promise<
       env: {
         ...process.env,
         NODE_ENV: 'production',
+        BENCH_BUNDLE: join(bench.scratch, 'workflow-bundle.js'),
         RETL_PROJECT: project,
         RETL_JOURNAL_URL: bench.stack.workerUrl,
         SHOP_URL: bench.shop,
@@ -119,6 +126,8 @@ async function measureRuns(bench: Bench, mirror: string, rows: number): Promise<
       events: first.events,
       peakMb: Math.round(Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024),
       phases: first.phases,
+      changedPhases: changed.phases,
+      unchangedPhases: unchanged.phases,
     };
   } finally {
     await connection.close();
@@ -227,6 +236,8 @@ Temporal ${temporalVersion()}.
 | peak memory of the worker, ${ROWS} rows | ${peak} MB |
 | peak memory of the worker, ${ROWS / 10} rows | ${small.peakMb} MB |
 | seconds by activity, first mirror | ${runs[0]?.phases ?? ''} |
+| unchanged | ${runs[0]?.unchangedPhases ?? ''} |
+| 1 % changed | ${runs[0]?.changedPhases ?? ''} |
 `;
 }
 

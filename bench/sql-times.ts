@@ -11,17 +11,27 @@ export function timeStatements(): void {
   const spent = new Map<string, Spent>();
   const original = pg.Client.prototype.query;
   const timed = function (this: pg.Client, ...args: unknown[]): unknown {
-    const result: unknown = Reflect.apply(original, this, args);
     const [text] = args;
-    if (typeof text !== 'string' || !(result instanceof Promise)) return result;
+    const done = args.at(-1);
+    if (typeof text !== 'string') return Reflect.apply(original, this, args);
     const start = performance.now();
-    return result.finally(() => {
+    const note = () => {
       const key = text.replaceAll(/\s+/g, ' ').replaceAll(/_\d+/g, '_N').trim().slice(0, 70);
       const entry = spent.get(key) ?? { calls: 0, ms: 0 };
       entry.calls += 1;
       entry.ms += performance.now() - start;
       spent.set(key, entry);
-    });
+    };
+    if (typeof done === 'function') {
+      // The pool's own way: with a callback.
+      const noted = (...given: unknown[]) => {
+        note();
+        return Reflect.apply(done, undefined, given);
+      };
+      return Reflect.apply(original, this, [...args.slice(0, -1), noted]);
+    }
+    const result: unknown = Reflect.apply(original, this, args);
+    return result instanceof Promise ? result.finally(note) : result;
   };
   Reflect.set(pg.Client.prototype, 'query', timed);
   process.on('exit', () => {

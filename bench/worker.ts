@@ -13,6 +13,8 @@ await runWorker(
     projectDir: process.env.RETL_PROJECT ?? '.',
     destinations: [...DESTINATIONS, acceptDestination],
     logger: { info: silent, warn: silent },
+    // As in production, where nothing is compiled at start.
+    ...(process.env.BENCH_BUNDLE ? { workflowBundle: process.env.BENCH_BUNDLE } : {}),
   },
   () => process.stdout.write('{"ready":true}\n'),
 );

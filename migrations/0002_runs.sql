@@ -217,9 +217,10 @@ begin
     raise exception 'rule 9: this attempt has been superseded' using errcode = 'RM001';
   end if;
   v_id := nextval('retl.generation_number');
-  -- kind: 1 a member, 0 a row excluded on purpose, 2 a member collapsed into an identical one of another row
+  -- row_no: the order of loading; kind: 1 a member, 0 a row excluded on purpose, 2 a member collapsed into an identical one of another row
   execute format($ddl$
     create table retl.generation_%s (
+      row_no bigint not null,
       kind smallint not null,
       member_no smallint not null,
       source_key text collate "C" not null,
@@ -424,8 +425,7 @@ begin
 end
 $$;
 
--- Diffs the sealed generation against the membership and writes the additions as a dense sequence in order of the
--- identity hash. Removals are counted, not planned (rule 1). Called again, it returns the plan there is.
+-- Diffs the sealed generation against the membership and writes the additions as a dense sequence. Removals are counted, not planned (rule 1). Called again, it returns the plan there is.
 create function retl.plan(p_run bigint, p_epoch bigint) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -452,28 +452,33 @@ begin
     select held, longest_removal into strict v_held, v_longest from retl.target where target_id = r.target_id;
     v_first := (p_run << 32) + 1;
 
-    -- The first form is narrow; a native replacement uploads unchanged members too.
+    -- The first form is narrow, and in the order of the generation's rows: what is sent from them is then read in the
+    -- order in which it lies on the disk. A native replacement uploads unchanged members too.
     execute format('create table retl.operation_%1$s as
-      select %2$s::bigint + row_number() over (order by g.identity_hash) - 1 as sequence,
+      select %2$s::bigint + row_number() over (order by g.row_no) - 1 as sequence,
         case when m.identity_hash is null then ''a'' when m.payload_hash <> g.payload_hash then ''c'' else ''u'' end::"char"
           as change,
-        g.identity_hash, g.payload_hash
+        g.identity_hash, g.payload_hash, g.row_no
       from retl.generation_%3$s g left join retl.membership_%4$s m on m.identity_hash = g.identity_hash
       where g.kind = 1 and (%5$L or m.payload_hash is distinct from g.payload_hash)',
       p_run, v_first, g.generation_id, r.target_id, r.strategy = 'native-replace');
     execute format('select count(*) filter (where change = ''a''), count(*) filter (where change = ''c'')
       from retl.operation_%s', p_run) into v_added, v_changed;
-    -- A small change keeps its own bytes, so that the whole generation can go once it is superseded.
+    -- A small change keeps its own bytes, so that the whole generation can go once it is superseded; it then stands in
+    -- order of the identity hash, and its row numbers lead nowhere.
     v_bytes := (v_added + v_changed) * 4 <= g.members and r.strategy <> 'native-replace';
     if v_bytes then
       execute format('alter table retl.operation_%s rename to narrow_%s', p_run, p_run);
-      execute format('create table retl.operation_%1$s as select o.sequence, o.change, o.identity_hash, o.payload_hash,
-          g.identity, g.upsert, g.remove
-        from retl.narrow_%1$s o join retl.generation_%2$s g on g.kind = 1 and g.identity_hash = o.identity_hash',
-        p_run, g.generation_id);
+      execute format('create table retl.operation_%1$s as
+        select %2$s::bigint + row_number() over (order by o.identity_hash) - 1 as sequence, o.change, o.identity_hash,
+          o.payload_hash, null::bigint as row_no, g.identity, g.upsert, g.remove
+        from retl.narrow_%1$s o join retl.generation_%3$s g on g.kind = 1 and g.identity_hash = o.identity_hash',
+        p_run, v_first, g.generation_id);
       execute format('drop table retl.narrow_%s', p_run);
     else
       execute format('alter table retl.operation_%s add identity text, add upsert text, add remove text', p_run);
+      execute format('create unique index if not exists generation_%1$s_row on retl.generation_%1$s (row_no)',
+        g.generation_id);
     end if;
     execute format('alter table retl.operation_%1$s add primary key (sequence)', p_run);
     execute format('analyze retl.operation_%s', p_run);

@@ -586,7 +586,7 @@ begin
     if s.action = 'upsert' then
       execute format('insert into retl.membership_%s as m (identity_hash, payload_hash, sequence)
           select o.identity_hash, o.payload_hash, o.sequence from retl.operation_%s o
-          where o.sequence between $1 and $2 %s order by o.sequence
+          where o.sequence between $1 and $2 %s order by o.identity_hash
           on conflict (identity_hash) do update
             set payload_hash = excluded.payload_hash, sequence = excluded.sequence', r.target_id, s.run_id, v_left_out)
         using s.first, s.last;

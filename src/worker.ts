@@ -41,6 +41,8 @@ export interface WorkerSetup {
   readonly projectDir: string;
   readonly destinations: readonly DestinationAdapter[];
   readonly logger: Logger;
+  /** A workflow bundle made beforehand; without it the one that was built, or else it is made at start. */
+  readonly workflowBundle?: string;
 }
 
 /** Reads configuration anew for every admission, so that a changed mirror needs no restart. */
@@ -85,7 +87,7 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
       connection: connection.native,
       namespace: connection.namespace,
       taskQueue: resolveText(base.temporal.taskQueue, env, readFile),
-      ...workflowCode(),
+      ...workflowCode(setup.workflowBundle),
       activities: createActivities(dependencies),
       maxHeartbeatThrottleInterval: '2 seconds',
       defaultHeartbeatThrottleInterval: '2 seconds',
@@ -102,9 +104,9 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
 }
 
 /** Prebuilt where the project was built; bundled at start from the sources otherwise. */
-function workflowCode(): Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'> {
-  const bundle = fileURLToPath(new URL('./workflow-bundle.js', import.meta.url));
-  if (existsSync(bundle)) return { workflowBundle: { codePath: bundle } };
+function workflowCode(given?: string): Pick<WorkerOptions, 'workflowBundle' | 'workflowsPath'> {
+  const bundle = given ?? fileURLToPath(new URL('./workflow-bundle.js', import.meta.url));
+  if (given !== undefined || existsSync(bundle)) return { workflowBundle: { codePath: bundle } };
   return { workflowsPath: fileURLToPath(new URL('./workflows/index.ts', import.meta.url)) };
 }
 

@@ -13,7 +13,7 @@ import type { Dependencies } from './deps.ts';
 import type { RunRef, StepResult } from './results.ts';
 import { runStep } from './step.ts';
 
-/** @throws RetlError `destination.not-empty`, `destination.baseline-unknown`, `destination.misconfigured`, … */
+/** @throws RetlError `destination.unavailable`, `destination.not-empty`, `destination.baseline-unknown`, `destination.misconfigured`, … */
 export async function initRun(deps: Dependencies, ref: RunRef): Promise<StepResult> {
   return withAttempt(deps, ref, 'init', async (a) => {
     if (a.record.phase !== 'init') return { kind: 'done', counts: await a.counts() };
@@ -34,6 +34,9 @@ export async function initRun(deps: Dependencies, ref: RunRef): Promise<StepResu
 async function requireReady(w: OpenWriter): Promise<void> {
   const problems = await w.writer.preflight();
   if (problems.length === 0) return;
+  if (problems.every((p) => p.transient === true)) {
+    throw new RetlError('destination.unavailable', { problems: problems.map((p) => p.code) });
+  }
   throw new RetlError('destination.misconfigured', {
     problems: problems.map((p) => `${p.code}: ${p.message} ${p.remedy}`),
   });

@@ -23,7 +23,7 @@ export interface CandidateMember {
 
 const KIND_EXCLUDED = 0;
 const KIND_MEMBER = 1;
-const FIELDS = 8;
+const FIELDS = 9;
 const CHUNK = 256 * 1024;
 const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 
@@ -32,6 +32,7 @@ export class CandidateSink {
   #buffer = Buffer.allocUnsafeSlow(CHUNK);
   #used: number;
   #rows = 0;
+  #rowNo = 0;
   readonly #full: Buffer[] = [];
 
   constructor(private readonly stream: NodeJS.WritableStream) {
@@ -48,7 +49,7 @@ export class CandidateSink {
     this.#room(sourceKey.length * 3 + 64);
     this.#start(KIND_EXCLUDED, 0);
     this.#text(sourceKey);
-    for (let i = 0; i < FIELDS - 3; i++) this.#null();
+    for (let i = 0; i < FIELDS - 4; i++) this.#null();
   }
 
   addMember(sourceKey: string, memberNo: number, m: CandidateMember): void {
@@ -89,6 +90,10 @@ export class CandidateSink {
   #start(kind: number, memberNo: number): void {
     const b = this.#buffer;
     let at = b.writeInt16BE(FIELDS, this.#used);
+    this.#rowNo += 1;
+    at = b.writeInt32BE(8, at);
+    at = b.writeInt32BE(Math.floor(this.#rowNo / 2 ** 32), at);
+    at = b.writeUInt32BE(this.#rowNo % 2 ** 32, at);
     at = b.writeInt32BE(2, at);
     at = b.writeInt16BE(kind, at);
     at = b.writeInt32BE(2, at);

@@ -184,9 +184,7 @@ export function operationsOf(rows: OperationRows, action: 'upsert' | 'remove', w
   const fromGeneration = action === 'upsert' && !rows.holdBytes;
   const b = fromGeneration ? 'g' : 'o';
   const payload = action === 'upsert' ? 'upsert' : 'remove';
-  const join = fromGeneration
-    ? `join retl.generation_${rows.generation} g on g.kind = 1 and g.identity_hash = o.identity_hash`
-    : '';
+  const join = fromGeneration ? `join retl.generation_${rows.generation} g on g.row_no = o.row_no` : '';
   return `select o.sequence, o.identity_hash, o.payload_hash, ${b}.identity, ${b}.${payload} as payload,
       coalesce(${b}.remove, ${b}.identity) as removal,
       exists (select from retl.rejection x where x.sequence = o.sequence) as rejected
@@ -201,7 +199,7 @@ export async function readOperationsOf(
   if (entry.first === null) return [];
   const action = entry.kind === 'removals' ? 'remove' : 'upsert';
   const rows = await operationRows(db, entry.run);
-  const query = `${operationsOf(rows, action, 'o.sequence between $1 and $2')} order by o.sequence`;
+  const query = `${operationsOf(rows, action, 'o.sequence between $1 and $2')} order by o.identity_hash`;
   return (await run(db, query, [entry.first, entry.last])).map((row) => ({
     sequence: sequence(big(row, 'sequence')),
     action,

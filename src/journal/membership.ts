@@ -17,7 +17,7 @@ import {
 } from '../domain/ids.ts';
 import { hashBytes } from './batches.ts';
 import { big, bigOrNull, bytes, date, one, text } from './decode.ts';
-import { operationRows, operationsOf } from './log.ts';
+import { type OperationRows, operationRows, operationsOf } from './log.ts';
 import { type Queryable, run } from './pool.ts';
 
 export type Membership =
@@ -62,7 +62,7 @@ const SEQUENCE_BITS = 32n;
 
 interface UnfoldedRun {
   readonly run: RunId;
-  /** Inclusive ranges of the planned operations, each in order of the identity hash. */
+  /** Inclusive ranges of the planned operations, each in an order that can be searched. */
   readonly ranges: readonly {
     readonly action: 'upsert' | 'remove';
     readonly first: bigint;
@@ -90,21 +90,38 @@ async function unfoldedRuns(db: Queryable, target: TargetId): Promise<readonly U
   });
 }
 
-/** Operations stand in order of the identity hash: halving finds one by some twenty look-ups of the primary key. */
-function searchQuery(runNumber: RunId): string {
+/**
+ * Operations stand in order of the identity hash, or, where the generation holds their bytes, in the order of its rows:
+ * halving finds one by some twenty look-ups of the primary key.
+ */
+function searchQuery(runNumber: RunId, key: 'identity_hash' | 'row_no'): string {
   return `
     with recursive s(lo, hi) as (
       select $2::bigint, $3::bigint + 1
       union all
-      select case when o.identity_hash < $1 then o.sequence + 1 else s.lo end,
-        case when o.identity_hash < $1 then s.hi else o.sequence end
+      select case when o.${key} < $1 then o.sequence + 1 else s.lo end,
+        case when o.${key} < $1 then s.hi else o.sequence end
       from s join retl.operation_${runNumber} o on o.sequence = s.lo + (s.hi - s.lo) / 2
       where s.lo < s.hi)
-    select o.sequence from s join retl.operation_${runNumber} o on o.sequence = s.lo and o.identity_hash = $1
+    select o.sequence from s join retl.operation_${runNumber} o on o.sequence = s.lo and o.${key} = $1
     where s.lo = s.hi and s.lo <= $3
       and exists (select from retl.batch b where b.run_id = ${runNumber} and b.operations @> o.sequence
         and b.state = 'settled' and not b.folded)
       and not exists (select from retl.rejection x where x.sequence = o.sequence)`;
+}
+
+/** What to search an unfolded run's operations for; `null` where its generation has no such member. */
+async function searchKey(
+  db: Queryable,
+  rows: OperationRows,
+  action: 'upsert' | 'remove',
+  identityHash: Sha256,
+): Promise<{ readonly column: 'identity_hash' | 'row_no'; readonly value: unknown } | null> {
+  if (action === 'remove' || rows.holdBytes)
+    return { column: 'identity_hash', value: hashBytes(identityHash) };
+  const query = `select row_no from retl.generation_${rows.generation} where kind = 1 and identity_hash = $1`;
+  const row = (await run(db, query, [hashBytes(identityHash)]))[0];
+  return row === undefined ? null : { column: 'row_no', value: big(row, 'row_no') };
 }
 
 async function findUnfolded(
@@ -116,9 +133,11 @@ async function findUnfolded(
   readonly run: RunId;
   readonly sequence: Sequence;
 } | null> {
+  const rows = await operationRows(db, open.run);
   for (const { action, first, last } of open.ranges) {
-    const values = [hashBytes(identityHash), first, last];
-    const row = (await run(db, searchQuery(open.run), values))[0];
+    const key = await searchKey(db, rows, action, identityHash);
+    if (key === null) continue;
+    const row = (await run(db, searchQuery(open.run, key.column), [key.value, first, last]))[0];
     if (row !== undefined) return { action, run: open.run, sequence: sequence(big(row, 'sequence')) };
   }
   return null;

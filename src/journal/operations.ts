@@ -51,6 +51,6 @@ export function operationsQuery(record: RunRecord, action: Action): string {
   }
   return `select o.sequence, o.identity_hash, o.payload_hash, g.identity, g.upsert as payload
     from retl.operation_${record.run} o
-    join retl.generation_${record.generation} g on g.kind = 1 and g.identity_hash = o.identity_hash
+    join retl.generation_${record.generation} g on g.row_no = o.row_no
     where o.sequence between $1 and $2 order by o.sequence`;
 }

@@ -29,10 +29,14 @@ export interface WindowLimits {
   readonly resolveOnly: boolean;
 }
 
+/** Receipts waiting for the journal, at most, for each request in flight. */
+const UNRECORDED = 4;
+
 export class DeliveryWindow {
   readonly #builder: RequestBuilder;
   readonly #recorder: Recorder;
   readonly #flying = new Set<Promise<void>>();
+  readonly #recording = new Set<Promise<void>>();
   #end: WindowEnd | null = null;
   #crash: unknown = null;
 
@@ -181,6 +185,7 @@ export class DeliveryWindow {
     this.#flying.add(flight);
   }
 
+  /** Ends when the answer is there: writing it down no longer takes up room at the destination. */
   async #fly(outgoing: Outgoing, state: 'prepared' | 'marked'): Promise<void> {
     if (state === 'prepared') {
       await markSending(this.a.deps.journal, this.a.attempt, outgoing.draft.id, SEND_DEADLINE_MS);
@@ -191,7 +196,12 @@ export class DeliveryWindow {
         this.action === 'upsert' ? writer.upsert(outgoing.request) : writer.remove(outgoing.request),
       ),
     );
-    await this.#record(outgoing, value, writes, outgoing.sending);
+    const recording = this.#record(outgoing, value, writes, outgoing.sending)
+      .catch((error: unknown) => {
+        this.#crash ??= error;
+      })
+      .finally(() => this.#recording.delete(recording));
+    this.#recording.add(recording);
   }
 
   async #record(outgoing: Outgoing, given: BatchOutcome, writes: StoreWrites, tries: number): Promise<void> {
@@ -209,12 +219,17 @@ export class DeliveryWindow {
     return this.#end !== null || this.#crash !== null;
   }
 
+  /** Room at the destination, and not too many receipts that wait for the journal. */
   async #roomInFlight(): Promise<void> {
-    while (this.#flying.size >= this.w.destination.limits.inFlight) await Promise.race(this.#flying);
+    const { inFlight } = this.w.destination.limits;
+    while (this.#flying.size >= inFlight) await Promise.race(this.#flying);
+    while (this.#recording.size >= inFlight * UNRECORDED) await Promise.race(this.#recording);
   }
 
   async #landAll(): Promise<void> {
-    while (this.#flying.size > 0) await Promise.race(this.#flying);
+    while (this.#flying.size + this.#recording.size > 0) {
+      await Promise.race([...this.#flying, ...this.#recording]);
+    }
   }
 }
 
