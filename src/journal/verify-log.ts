@@ -105,7 +105,9 @@ const BATCH = `
 /** The id of the batch, made again from the rows: another identity or payload would give another id. */
 async function checkBatch(db: Queryable, head: LogHead, entry: LogEntry): Promise<Rule | null> {
   // Effects are read by hash; a batch is made of its operations in the order of their numbers.
-  const operations = [...(await readOperationsOf(db, entry))].sort((a, b) => (a.sequence < b.sequence ? -1 : 1));
+  const operations = [...(await readOperationsOf(db, entry))].sort((a, b) =>
+    a.sequence < b.sequence ? -1 : 1,
+  );
   if (BigInt(operations.length) !== (entry.last ?? 0n) - (entry.first ?? 0n) + 1n) return 'effects';
   if (operations.some((op) => op.payloadHash !== null && sha256(op.payload) !== op.payloadHash))
     return 'effects';
