@@ -27,6 +27,6 @@ export function showProblem(output: Output, { mark, place, path, message, remedy
   if (remedy !== '') output.note(`  ${output.style('dim', remedy)}`);
 }
 
-export function counted(count: number, noun: string): string {
-  return `${count.toLocaleString('en-US')} ${noun}${count === 1 ? '' : 's'}`;
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString('en-US')} ${count === 1 ? noun : plural}`;
 }

@@ -2,18 +2,24 @@
 
 import type { RunSummary } from '../journal/inspect.ts';
 import type { Style } from './output.ts';
+import { counted } from './problems-view.ts';
 import { span } from './progress-view.ts';
 
 /** One word for where a run stands; an open run that nobody holds is never shown as running. */
 export function stateOf(run: RunSummary): string {
   if (run.state !== 'open') return run.state;
   if (run.released !== null) return `${run.released}, resumable`;
-  return run.reason === null ? `running (${run.phase})` : `waiting (${run.phase})`;
+  return isWaiting(run) ? `waiting (${run.phase})` : `running (${run.phase})`;
+}
+
+/** An outcome that is unknown stops a run until it is verified, by the adapter or by a person. */
+function isWaiting(run: RunSummary): boolean {
+  return run.reason !== null || run.unknownBatches > 0;
 }
 
 export function stateStyle(run: RunSummary): Style {
   if (run.state === 'completed') return 'green';
-  if (run.state === 'open') return run.released === null && run.reason === null ? 'cyan' : 'yellow';
+  if (run.state === 'open') return run.released === null && !isWaiting(run) ? 'cyan' : 'yellow';
   return run.state === 'aborted' || run.state === 'discarded' ? 'yellow' : 'red';
 }
 
@@ -24,6 +30,8 @@ export function ago(date: Date, now: number): string {
 
 export function reasonOf(run: RunSummary): string {
   const parts = run.reason === null ? [] : [run.reason];
-  if (run.unresolvedBatches > 0) parts.push(`${run.unresolvedBatches} unresolved`);
+  const underWay = run.unresolvedBatches - run.unknownBatches;
+  if (run.unknownBatches > 0) parts.push(`${counted(run.unknownBatches, 'outcome')} unknown`);
+  if (underWay > 0) parts.push(`${counted(underWay, 'batch', 'batches')} under way`);
   return parts.join(', ');
 }

@@ -22,7 +22,10 @@ export interface RunSummary {
   readonly openedAt: Date;
   readonly closedAt: Date | null;
   readonly counts: RunCounts;
+  /** On their way, staged, or of unknown outcome. */
   readonly unresolvedBatches: number;
+  /** Those of unknown outcome: they are verified by the adapter, or wait for a person. */
+  readonly unknownBatches: number;
 }
 
 /** One mirror with what its target is known to hold. */
@@ -51,7 +54,7 @@ const RUNS = `
     coalesce(g.source_rows, 0) as source_rows, coalesce(g.members, 0) as members, coalesce(g.excluded, 0) as excluded,
     coalesce(r.planned_added, 0) as to_add, coalesce(r.planned_changed, 0) as to_change,
     coalesce(r.planned_removed, 0) as to_remove, coalesce(r.planned_unchanged, 0) as unchanged,
-    b.added, b.changed, b.removed, b.rejected, b.unresolved
+    b.added, b.changed, b.removed, b.rejected, b.unresolved, b.unknown
   from retl.run r
   join retl.mirror m using (mirror_id)
   left join lateral (
@@ -62,7 +65,8 @@ const RUNS = `
       coalesce(sum(b.changed) filter (where b.action = 'upsert'), 0) as changed,
       coalesce(sum(b.accepted) filter (where b.action = 'remove'), 0) as removed,
       coalesce(sum(b.rejected), 0) as rejected,
-      count(*) filter (where b.state in ('sending', 'unknown', 'staged')) as unresolved
+      count(*) filter (where b.state in ('sending', 'unknown', 'staged')) as unresolved,
+      count(*) filter (where b.state = 'unknown') as unknown
     from retl.batch b where b.run_id = r.run_id) b
   where $1::text is null or m.name = $1
   order by r.run_id desc limit $2`;
@@ -85,6 +89,7 @@ export async function listRuns(
     closedAt: dateOrNull(row, 'closed_at'),
     counts: decodeCounts(row),
     unresolvedBatches: number(row, 'unresolved'),
+    unknownBatches: number(row, 'unknown'),
   }));
 }
 

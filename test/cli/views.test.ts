@@ -98,12 +98,16 @@ test('counts-last-attempt: an open run that nobody holds is never shown as runni
     closedAt: null,
     counts: COUNTS,
     unresolvedBatches: 0,
+    unknownBatches: 0,
   };
   expect(stateOf(run)).toBe('running (additions)');
   expect(stateOf({ ...run, reason: 'http-503' })).toBe('waiting (additions)');
   expect(stateOf({ ...run, released: 'cancelled' })).toBe('cancelled, resumable');
   expect(stateOf({ ...run, state: 'guard-rejected' })).toBe('guard-rejected');
-  expect(reasonOf({ ...run, reason: 'blocked', unresolvedBatches: 2 })).toBe('blocked, 2 unresolved');
+  expect(reasonOf({ ...run, unresolvedBatches: 2 })).toBe('2 batches under way');
+  const unknown = { ...run, reason: 'failed', unresolvedBatches: 3, unknownBatches: 2 };
+  expect(reasonOf(unknown)).toBe('failed, 2 outcomes unknown, 1 batch under way');
+  expect(stateOf({ ...run, unresolvedBatches: 1, unknownBatches: 1 })).toBe('waiting (additions)');
 });
 
 test('a held, rejected or blocked run never exits with 0', () => {

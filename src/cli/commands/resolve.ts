@@ -12,6 +12,7 @@ import { Refusal } from '../failures.ts';
 import { holderOf, withJournal } from '../journal.ts';
 import { requireKnown } from '../known-mirrors.ts';
 import type { Output } from '../output.ts';
+import { counted } from '../problems-view.ts';
 import { span, whole } from '../progress-view.ts';
 import { withTemporal } from '../temporal.ts';
 
@@ -92,7 +93,9 @@ async function resolve(invocation: Invocation): Promise<ExitCode> {
       unresolved: left.map((other) => other.batch),
     });
     if (left.length > 0)
-      output.line(`Of this run ${whole(left.length)} more unresolved; \`retl status ${mirror}\` names them.`);
+      output.line(
+        `Still unresolved in this run: ${counted(left.length, 'batch', 'batches')}; \`retl status ${mirror}\` names them.`,
+      );
     return EXIT.ok;
   });
 }
