@@ -1,0 +1,432 @@
+-- The journal's schema as the migrations leave it; `npm run schema` writes it, a test keeps it current.
+-- To be read, not run: functions stand here with the sha256 of their body.
+
+-- Domains
+
+create domain retl.code as text CHECK ((VALUE ~ '^[a-zA-Z0-9][a-zA-Z0-9._:-]{0,79}$'::text));
+create domain retl.sha256 as bytea CHECK ((octet_length(VALUE) = 32));
+
+-- Sequences
+
+create sequence retl.epoch as bigint;
+create sequence retl.generation_number as bigint;
+
+-- Tables
+
+create table retl.attempt (
+  epoch bigint not null,
+  run_id bigint not null,
+  step retl.code not null,
+  started_at timestamp with time zone not null default now(),
+  constraint attempt_pkey PRIMARY KEY (epoch),
+  constraint attempt_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id)
+);
+create table retl.batch (
+  batch_id retl.sha256 not null,
+  run_id bigint not null,
+  action text not null,
+  operations int8range,
+  sending integer not null,
+  resends integer not null default 0,
+  retry_of retl.sha256,
+  state text not null,
+  request_hash retl.sha256 not null,
+  request_bytes bigint not null,
+  reason retl.code,
+  refusal text,
+  prepared_epoch bigint not null,
+  sent_epoch bigint,
+  settled_epoch bigint,
+  prepared_at timestamp with time zone not null default clock_timestamp(),
+  sent_at timestamp with time zone,
+  send_deadline timestamp with time zone,
+  retry_at timestamp with time zone,
+  next_poll_at timestamp with time zone,
+  job_ids text[],
+  progress text,
+  receipt text,
+  to_add integer not null default 0,
+  to_change integer not null default 0,
+  accepted integer,
+  rejected integer,
+  added integer,
+  changed integer,
+  "position" bigint,
+  folded boolean not null default false,
+  settled_at timestamp with time zone,
+  resolved_because text,
+  constraint batch_action_check CHECK ((action = ANY (ARRAY['init'::text, 'upsert'::text, 'remove'::text, 'finish'::text]))),
+  constraint batch_check CHECK (((action = ANY (ARRAY['upsert'::text, 'remove'::text])) = (operations IS NOT NULL))),
+  constraint batch_check1 CHECK (((state = ANY (ARRAY['sending'::text, 'unknown'::text, 'staged'::text])) <= ((sent_at IS NOT NULL) AND (send_deadline IS NOT NULL)))),
+  constraint batch_check2 CHECK (((state <> 'staged'::text) OR (((cardinality(job_ids) >= 1) AND (array_position(job_ids, NULL::text) IS NULL)) IS TRUE))),
+  constraint batch_check3 CHECK (((state = 'settled'::text) = (settled_at IS NOT NULL))),
+  constraint batch_check4 CHECK (((state = ANY (ARRAY['settled'::text, 'refused'::text])) = (settled_epoch IS NOT NULL))),
+  constraint batch_check5 CHECK (((state = 'settled'::text) <= (receipt IS NOT NULL))),
+  constraint batch_check6 CHECK (((state <> 'settled'::text) OR (action <> ALL (ARRAY['upsert'::text, 'remove'::text])) OR (((accepted >= 0) AND (rejected >= 0) AND ((accepted + rejected) = (upper(operations) - lower(operations)))) IS TRUE))),
+  constraint batch_check7 CHECK ((((state = 'settled'::text) AND (action <> 'init'::text) AND ((action = 'finish'::text) OR (accepted > 0))) <= ("position" IS NOT NULL))),
+  constraint batch_check8 CHECK ((folded <= (state = 'settled'::text))),
+  constraint batch_operation_once EXCLUDE USING gist (operations WITH &&) WHERE (((operations IS NOT NULL) AND (state <> 'not-applied'::text))),
+  constraint batch_operations_check CHECK (((NOT isempty(operations)) AND lower_inc(operations) AND (NOT upper_inc(operations)))),
+  constraint batch_operations_check1 CHECK (((NOT upper_inf(operations)) AND (NOT lower_inf(operations)))),
+  constraint batch_pkey PRIMARY KEY (batch_id),
+  constraint batch_position_fkey FOREIGN KEY ("position") REFERENCES retl.log_entry("position") DEFERRABLE INITIALLY DEFERRED,
+  constraint batch_request_bytes_check CHECK ((request_bytes >= 0)),
+  constraint batch_retry_of_fkey FOREIGN KEY (retry_of) REFERENCES retl.batch(batch_id),
+  constraint batch_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
+  constraint batch_sending_check CHECK ((sending >= 1)),
+  constraint batch_state_check CHECK ((state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text, 'refused'::text, 'settled'::text])))
+);
+create table retl.generation (
+  generation_id bigint not null,
+  run_id bigint not null,
+  target_id bigint not null,
+  state text not null,
+  rows_present boolean not null default true,
+  key_types text not null,
+  source_rows bigint not null,
+  members bigint,
+  excluded bigint,
+  collapsed bigint,
+  digest retl.sha256,
+  loaded_at timestamp with time zone not null,
+  sealed_at timestamp with time zone,
+  constraint generation_check CHECK (((state = ANY (ARRAY['sealed'::text, 'promoted'::text, 'superseded'::text])) <= (digest IS NOT NULL))),
+  constraint generation_generation_id_check CHECK ((generation_id >= 1)),
+  constraint generation_pkey PRIMARY KEY (generation_id),
+  constraint generation_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
+  constraint generation_state_check CHECK ((state = ANY (ARRAY['loaded'::text, 'sealed'::text, 'promoted'::text, 'superseded'::text, 'kept'::text, 'discarded'::text]))),
+  constraint generation_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id)
+);
+create table retl.journal (
+  only_row boolean not null default true,
+  log_id uuid not null default gen_random_uuid(),
+  created_at timestamp with time zone not null default now(),
+  constraint journal_only_row_check CHECK (only_row),
+  constraint journal_pkey PRIMARY KEY (only_row)
+);
+create table retl.log_entry (
+  "position" bigint not null,
+  kind text not null,
+  mirror_id bigint not null,
+  target_id bigint not null,
+  run_id bigint not null,
+  batch_id retl.sha256 not null,
+  first_sequence bigint,
+  last_sequence bigint,
+  effects integer not null,
+  effects_hash retl.sha256 not null,
+  previous_hash retl.sha256 not null,
+  entry_hash retl.sha256 not null,
+  recorded_at timestamp with time zone not null,
+  constraint log_entry_batch_id_key UNIQUE (batch_id),
+  constraint log_entry_check CHECK (((kind = 'finish'::text) = (first_sequence IS NULL))),
+  constraint log_entry_check1 CHECK (((first_sequence IS NULL) = (last_sequence IS NULL))),
+  constraint log_entry_effects_check CHECK (((effects >= 0) AND (effects <= 100000))),
+  constraint log_entry_entry_hash_key UNIQUE (entry_hash),
+  constraint log_entry_kind_check CHECK ((kind = ANY (ARRAY['additions'::text, 'removals'::text, 'finish'::text]))),
+  constraint log_entry_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
+  constraint log_entry_pkey PRIMARY KEY ("position"),
+  constraint log_entry_position_check CHECK (("position" >= 1)),
+  constraint log_entry_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
+  constraint log_entry_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id)
+);
+create table retl.log_head (
+  only_row boolean not null default true,
+  "position" bigint not null default 0,
+  entry_hash retl.sha256 not null default decode(repeat('00'::text, 32), 'hex'::text),
+  earliest bigint not null default 1,
+  constraint log_head_earliest_check CHECK ((earliest >= 1)),
+  constraint log_head_only_row_check CHECK (only_row),
+  constraint log_head_pkey PRIMARY KEY (only_row),
+  constraint log_head_position_check CHECK (("position" >= 0))
+);
+create table retl.migration (
+  number integer not null,
+  name text not null,
+  sha256 text not null,
+  applied_at timestamp with time zone not null default now(),
+  constraint migration_pkey PRIMARY KEY (number)
+);
+create table retl.mirror (
+  mirror_id bigint generated always as identity not null,
+  name text not null,
+  strategy text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint mirror_name_check CHECK ((name ~ '^[a-z0-9][a-z0-9-]{0,62}$'::text)),
+  constraint mirror_name_key UNIQUE (name),
+  constraint mirror_pkey PRIMARY KEY (mirror_id),
+  constraint mirror_strategy_check CHECK ((strategy = ANY (ARRAY['snapshot-diff'::text, 'native-replace'::text])))
+);
+create table retl.rejection (
+  sequence bigint not null,
+  run_id bigint not null,
+  batch_id retl.sha256 not null,
+  code retl.code not null,
+  reason text not null,
+  recorded_at timestamp with time zone not null default now(),
+  constraint rejection_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES retl.batch(batch_id),
+  constraint rejection_pkey PRIMARY KEY (sequence),
+  constraint rejection_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id)
+);
+create table retl.revision (
+  revision_id bigint generated always as identity not null,
+  mirror_id bigint not null,
+  digest retl.sha256 not null,
+  settings text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint revision_mirror_id_digest_key UNIQUE (mirror_id, digest),
+  constraint revision_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
+  constraint revision_pkey PRIMARY KEY (revision_id)
+);
+create table retl.run (
+  run_id bigint generated always as identity not null,
+  mirror_id bigint not null,
+  target_id bigint not null,
+  revision_id bigint not null,
+  strategy text not null,
+  phase text not null default 'init'::text,
+  closing text,
+  reason retl.code,
+  epoch bigint not null default 0,
+  holder_namespace text not null,
+  holder_cluster text not null,
+  holder_workflow_id text not null,
+  holder_first_run_id text not null,
+  released text,
+  max_removal_share double precision,
+  max_removals bigint,
+  empty_snapshot text not null,
+  max_batch_rows integer not null,
+  max_request_bytes bigint not null,
+  may_resend boolean not null,
+  max_remove_bytes bigint,
+  held_before bigint,
+  planned_added bigint,
+  planned_changed bigint,
+  planned_removed bigint,
+  planned_unchanged bigint,
+  removal_digest retl.sha256,
+  oversized_removals bigint not null default 0,
+  first_sequence bigint,
+  additions_end bigint,
+  removals_end bigint,
+  operations_hold_bytes boolean,
+  replacement_status text,
+  opened_at timestamp with time zone not null default now(),
+  sealed_at timestamp with time zone,
+  closed_at timestamp with time zone,
+  constraint run_check CHECK (((closing IS NULL) = (closed_at IS NULL))),
+  constraint run_check1 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
+  constraint run_check2 CHECK (((closing IS NULL) OR (released IS NULL))),
+  constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text]))),
+  constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
+  constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
+  constraint run_max_removal_share_check CHECK (((max_removal_share >= (0)::double precision) AND (max_removal_share <= (1)::double precision))),
+  constraint run_max_removals_check CHECK ((max_removals >= 0)),
+  constraint run_max_remove_bytes_check CHECK ((max_remove_bytes >= 0)),
+  constraint run_max_request_bytes_check CHECK ((max_request_bytes >= 1)),
+  constraint run_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
+  constraint run_phase_check CHECK ((phase = ANY (ARRAY['init'::text, 'extract'::text, 'seal'::text, 'guard'::text, 'additions'::text, 'removals'::text, 'finish'::text, 'promote'::text, 'complete'::text]))),
+  constraint run_pkey PRIMARY KEY (run_id),
+  constraint run_released_check CHECK ((released = ANY (ARRAY['cancelled'::text, 'failed'::text, 'blocked'::text]))),
+  constraint run_replacement_status_check CHECK ((replacement_status = 'accepted'::text)),
+  constraint run_revision_id_fkey FOREIGN KEY (revision_id) REFERENCES retl.revision(revision_id),
+  constraint run_run_id_check CHECK (((run_id >= 1) AND (run_id <= 2147483647))),
+  constraint run_strategy_check CHECK ((strategy = ANY (ARRAY['snapshot-diff'::text, 'native-replace'::text]))),
+  constraint run_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id)
+);
+create table retl.store (
+  target_id bigint not null,
+  key text not null,
+  value text not null,
+  constraint store_pkey PRIMARY KEY (target_id, key),
+  constraint store_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id)
+);
+create table retl.target (
+  target_id bigint generated always as identity not null,
+  target_key text not null,
+  mirror_id bigint not null,
+  baseline text,
+  baseline_proof text,
+  baseline_note text,
+  baseline_at timestamp with time zone,
+  held bigint not null default 0,
+  longest_removal bigint not null default 0,
+  created_at timestamp with time zone not null default now(),
+  constraint target_baseline_check CHECK ((baseline = ANY (ARRAY['new-empty'::text, 'tracked'::text, 'replace'::text]))),
+  constraint target_baseline_proof_check CHECK ((baseline_proof = ANY (ARRAY['verified'::text, 'attested'::text]))),
+  constraint target_check CHECK ((num_nulls(baseline, baseline_proof, baseline_at) = ANY (ARRAY[0, 3]))),
+  constraint target_held_check CHECK ((held >= 0)),
+  constraint target_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
+  constraint target_pkey PRIMARY KEY (target_id),
+  constraint target_target_key_key UNIQUE (target_key)
+);
+
+-- Indexes that are no constraint
+
+CREATE INDEX attempt_run ON retl.attempt USING btree (run_id);
+CREATE INDEX batch_open ON retl.batch USING btree (run_id) WHERE (state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text]));
+CREATE UNIQUE INDEX batch_retried_once ON retl.batch USING btree (retry_of, lower(operations)) WHERE (retry_of IS NOT NULL);
+CREATE INDEX batch_run ON retl.batch USING btree (run_id, action, lower(operations));
+CREATE UNIQUE INDEX batch_step_once ON retl.batch USING btree (run_id, action) WHERE ((action = ANY (ARRAY['init'::text, 'finish'::text])) AND (state <> 'not-applied'::text));
+CREATE INDEX batch_unfolded ON retl.batch USING btree (run_id) WHERE ((state = 'settled'::text) AND (NOT folded));
+CREATE UNIQUE INDEX generation_promoted ON retl.generation USING btree (target_id) WHERE (state = 'promoted'::text);
+CREATE UNIQUE INDEX generation_run ON retl.generation USING btree (run_id) WHERE (state <> 'discarded'::text);
+CREATE INDEX generation_target ON retl.generation USING btree (target_id, generation_id);
+CREATE INDEX log_entry_run ON retl.log_entry USING btree (run_id);
+CREATE INDEX log_entry_sequence ON retl.log_entry USING btree (first_sequence) WHERE (first_sequence IS NOT NULL);
+CREATE INDEX rejection_run ON retl.rejection USING btree (run_id);
+CREATE INDEX run_mirror ON retl.run USING btree (mirror_id, run_id);
+CREATE UNIQUE INDEX run_open_mirror ON retl.run USING btree (mirror_id) WHERE (closing IS NULL);
+CREATE UNIQUE INDEX run_open_target ON retl.run USING btree (target_id) WHERE (closing IS NULL);
+CREATE INDEX run_target ON retl.run USING btree (target_id, run_id);
+
+-- Triggers
+
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.attempt FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER keep_outcome BEFORE UPDATE ON retl.batch FOR EACH ROW EXECUTE FUNCTION retl.keep_outcome();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.log_entry FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+
+-- Functions
+
+function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share double precision, p_max_removals bigint, p_empty_snapshot text, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone)
+  returns jsonb, language plpgsql, security definer, body sha256:1eede3a884a707a295be09731ed69e9f46e8b4f05d2477647d2d4bbc8bd88c26
+function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
+  returns bigint, language plpgsql, body sha256:bdb10de286079d8ba793b3966b177bcee1b8045651f0627d0f8c22a41528f779
+function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_step text)
+  returns bigint, language plpgsql, security definer, body sha256:ae6a0013499b5a7c7698a7f2573bb0751b5f69554136c5b2dc04b39390ea9687
+function retl.begin_finish(p_run bigint, p_epoch bigint)
+  returns void, language plpgsql, security definer, body sha256:be51e064b0aad6c25adbba53d8948a7d1f70d74faa76eb8ea8daf71acee93fce
+function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
+  returns jsonb, language plpgsql, security definer, body sha256:13384f802ab1638b940419df914588028976147d5ceecdf79e6de8ad0589a84e
+function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text)
+  returns void, language plpgsql, security definer, body sha256:7036eca6499e4ffd1656f79a011fd8bb46c37132e951420c8027933946621037
+function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint)
+  returns bigint, language plpgsql, body sha256:fe1ebebfce65294c0cedbb7a5aeb390810a12fac0cd9780cea2f6398e8849d3e
+function retl.create_candidate(p_run bigint, p_epoch bigint)
+  returns bigint, language plpgsql, security definer, body sha256:2f6eb175df05b9cdfbad8841503713e042668138901f2428ebcc549c8af596a7
+function retl.deadline(p_ms bigint)
+  returns timestamp with time zone, language plpgsql, body sha256:d501db855a1232379bff94b2904bc9fc3e04dd5132a458cb26fa8d36e935d18d
+function retl.entry_bytes(e retl.log_entry)
+  returns bytea, language sql, immutable, body sha256:e63f5b0cf903ad50bb310bf11789612a98d92bdc43b75ae43d244d7515d9fb4c
+function retl.fold(p_run bigint, p_epoch bigint, p_batches integer)
+  returns bigint, language plpgsql, security definer, body sha256:12e2f98a734a72904e4639e610299b57505cb159972f5088cd0ac02d1b89ed2b
+function retl.fold_first(p_target bigint)
+  returns boolean, language plpgsql, body sha256:9a3cd90f390a6ac771867958304530409e8850477a5b48321b598aa1caecba35
+function retl.generation_digest(p_generation bigint)
+  returns bytea, language plpgsql, body sha256:d41a20b0bbb5146c88545ab034cbff0f4aa0096e233340ac9200fa70e5ee222c
+function retl.guard(p_run bigint, p_epoch bigint)
+  returns jsonb, language plpgsql, security definer, body sha256:2814b05b9afc7bf2de2ba9cc39631bc1c8dc6bf40b4622d3865919b6d2bf123e
+function retl.has_unresolved(p_run bigint)
+  returns boolean, language sql, stable, body sha256:6a32fa1e46ffb7f04ef5396a3d26212d8b87e5487681759d4af40dd275d2346e
+function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea)
+  returns bigint, language plpgsql, body sha256:d4989c184a37de0a86eb4d1b32e90d47dc913dadb25a3694f5cdf02ceb38f44d
+function retl.keep_outcome()
+  returns trigger, language plpgsql, body sha256:c6b796aa57014b04f78c2c2c815bca12ffe4256d77f2c6426c3a2e85b5df3f18
+function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint)
+  returns void, language plpgsql, security definer, body sha256:c1ad5777a02fcb1aa91e0d33b53fff28f205fd8a72128f331fc9bac770634888
+function retl.lock_batch(p_run bigint, p_epoch bigint, p_batch bytea)
+  returns retl.batch, language plpgsql, body sha256:acdcbf32b50f89e3d7a6d546598f8c10c77b80e28ed6a8b95c70901beb438d51
+function retl.lock_run(p_run bigint, p_epoch bigint)
+  returns retl.run, language plpgsql, body sha256:4aaabffffe519bd85cb4734ef72a631e8e885e34cd809c754b5a1c04d44002a4
+function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_retry_ms bigint)
+  returns void, language plpgsql, security definer, body sha256:b2060380d5def8c32fca94574ba959cf72a4dd498d6206e176fe6025b5c9aac8
+function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text)
+  returns void, language plpgsql, security definer, body sha256:108957916a5c0864d692deca6a4d1507d5430211c68cc02b51f160bac42ecb5a
+function retl.mark_resending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)
+  returns void, language plpgsql, security definer, body sha256:9afb57c03366aa1835d4aca942f18cd962cd624aba1c444704b2ec154805876f
+function retl.mark_sending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)
+  returns void, language plpgsql, security definer, body sha256:a0375420804d5f983cc9eeaebaf5770457476c4fdbe0166ecda4c8b8fc4a0066
+function retl.mark_staged(p_run bigint, p_epoch bigint, p_batch bytea, p_job_ids text[], p_receipt text, p_next_poll_ms bigint)
+  returns void, language plpgsql, security definer, body sha256:483d80b4fbfcd29f410ae5b7881850088745ff4d12a9eb982ab1e46f3a79ca85
+function retl.mark_unknown(p_run bigint, p_epoch bigint, p_batch bytea, p_code text)
+  returns void, language plpgsql, security definer, body sha256:53f3693b53873841f2670a13278d3955e4dab7d27934411b88fd44a95e7e9743
+function retl.plan(p_run bigint, p_epoch bigint)
+  returns jsonb, language plpgsql, security definer, body sha256:9ebe97fad01cd6f09ff4cfdd4a35f7b8e3bacebdcc369c6b92edc1ca1116c3de
+function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
+  returns void, language plpgsql, security definer, body sha256:5fb98298ea3e1c07ad76d2d89e650a3b26ae5791bd5668d91262b59a66503df2
+function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch bytea, p_hash bytea, p_bytes bigint)
+  returns void, language plpgsql, security definer, body sha256:a5b6bd396ccaf8f9d3c038a76f6bf48f838e35d193c4b750982a2832bc6e5e96
+function retl.promote(p_run bigint, p_epoch bigint)
+  returns void, language plpgsql, security definer, body sha256:ef95e41d0d42c67f100bc73d5ff80083b8e033f4a62fc30029650a22837eb254
+function retl.prune(p_run bigint, p_limit integer)
+  returns integer, language plpgsql, security definer, body sha256:9830c19d99beb7fedcd10d7d16b74e5fc3dc667bc6ac2787fe2e39c234614b4e
+function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_proof text, p_note text)
+  returns void, language plpgsql, security definer, body sha256:43a6fdc1092bdcbd9955d2bcd8adcfef499fb9de993b9229e8be699a1cbeb74c
+function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text)
+  returns void, language plpgsql, security definer, body sha256:1a2a92c849984aaca93c462f21fd5ca66e7a824bcea94823bbf02fd7efb49c58
+function retl.refuse_change()
+  returns trigger, language plpgsql, body sha256:356549aa3fd3e455e4851c29864244e5bc550f18270023a6e7a1841e788c80bc
+function retl.refuse_state(b retl.batch, p_wanted text)
+  returns void, language plpgsql, body sha256:43c872953196aaf122aaf8a55105b27d619643996b9a756d5a2ff93c14191d5c
+function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text)
+  returns void, language plpgsql, security definer, body sha256:b530e613e1408a51d12ae12f4870b3b8fb5cbfda169a1ba15968cbf8d8a7c102
+function retl.removal_set(p_target bigint, p_generation bigint, OUT members bigint, OUT digest bytea)
+  returns record, language plpgsql, stable, body sha256:c5fc295bbbd81448927461f2a4fbd8052661dd2141fa43ff4fe613d12e1f5540
+function retl.require_all_accepted(r retl.run, p_action text, p_planned bigint)
+  returns void, language plpgsql, body sha256:b563f0b81d972b12bc42ff38f2ed9a4520d806b0cd9408b866fc81ee4ae429fe
+function retl.require_clear(r retl.run)
+  returns void, language plpgsql, body sha256:600c54f6f914ffb9177ffd6c637e660196c2b6a6c111431ae23ea7b34d2e3de7
+function retl.require_phase(r retl.run, p_phase text)
+  returns void, language plpgsql, body sha256:cdbae316b5b1cbcb0992586a5d0209a41d8ecd3c2734b3cdeb78d0224526a300
+function retl.require_writer()
+  returns void, language plpgsql, body sha256:aeef2f5e11924b666ba300eb2543867efdb202857daf91a6600356998d4460fe
+function retl.resolve_batch(p_batch bytea, p_verdict text, p_because text)
+  returns void, language plpgsql, security definer, body sha256:999833838921dce14a42f015a2e0f7a4e63bf072decb3b48a1c68c983fa5ecdb
+function retl.retry_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
+  returns void, language plpgsql, security definer, body sha256:9bd6df3a8a65f2575f78864598d815e94a3c46f1f832dc374e3714cddcda6f06
+function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remove bigint)
+  returns jsonb, language plpgsql, security definer, body sha256:00ccb059fd203643ac5d202870fe34231add1c23d766db5875eadbb67e7b88a2
+function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])
+  returns bigint, language plpgsql, security definer, body sha256:84b093897ba992e3ea3160f84975cbb822e0bfa3feca3b87175b05a701e59c2b
+function retl.settle_step(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_store_keys text[], p_store_values text[])
+  returns bigint, language plpgsql, security definer, body sha256:e6e73e8c15786a9857f0e7136ac682efe47893404865a71e9903ca655ba8643a
+function retl.unwanted(p_run bigint, OUT members bigint, OUT digest bytea)
+  returns record, language plpgsql, stable, body sha256:79ca5907f8946a7c1896e13fb78f8c7118b5fde6894d34087921117728040296
+function retl.write_store(p_target bigint, p_keys text[], p_values text[])
+  returns void, language plpgsql, body sha256:4fe6dd6bfbc4facda5f29cd58648fbb394431b171ee9589e52c420ebac5006cf
+
+-- What the runtime role may
+
+grant usage on schema retl to retl_runtime;
+grant select on retl.attempt to retl_runtime;
+grant select on retl.batch to retl_runtime;
+grant select on retl.generation to retl_runtime;
+grant select on retl.journal to retl_runtime;
+grant select on retl.log_entry to retl_runtime;
+grant select on retl.log_head to retl_runtime;
+grant select on retl.migration to retl_runtime;
+grant select on retl.mirror to retl_runtime;
+grant select on retl.rejection to retl_runtime;
+grant select on retl.revision to retl_runtime;
+grant select on retl.run to retl_runtime;
+grant select on retl.store to retl_runtime;
+grant select on retl.target to retl_runtime;
+grant execute on function retl.admit(text,text,text,text,bytea,double precision,bigint,text,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone) to retl_runtime;
+grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
+grant execute on function retl.begin_finish(bigint,bigint) to retl_runtime;
+grant execute on function retl.begin_removals(bigint,bigint,bigint) to retl_runtime;
+grant execute on function retl.close_run(bigint,bigint,text,text) to retl_runtime;
+grant execute on function retl.create_candidate(bigint,bigint) to retl_runtime;
+grant execute on function retl.fold(bigint,bigint,integer) to retl_runtime;
+grant execute on function retl.guard(bigint,bigint) to retl_runtime;
+grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint) to retl_runtime;
+grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint) to retl_runtime;
+grant execute on function retl.mark_refused(bigint,bigint,bytea,text,text) to retl_runtime;
+grant execute on function retl.mark_resending(bigint,bigint,bytea,bigint) to retl_runtime;
+grant execute on function retl.mark_sending(bigint,bigint,bytea,bigint) to retl_runtime;
+grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigint) to retl_runtime;
+grant execute on function retl.mark_unknown(bigint,bigint,bytea,text) to retl_runtime;
+grant execute on function retl.plan(bigint,bigint) to retl_runtime;
+grant execute on function retl.prepare_batches(bigint,bigint,text,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
+grant execute on function retl.prepare_step(bigint,bigint,text,bytea,bytea,bigint) to retl_runtime;
+grant execute on function retl.promote(bigint,bigint) to retl_runtime;
+grant execute on function retl.prune(bigint,integer) to retl_runtime;
+grant execute on function retl.record_baseline(bigint,bigint,text,text,text) to retl_runtime;
+grant execute on function retl.record_progress(bigint,bigint,bytea,text) to retl_runtime;
+grant execute on function retl.release_run(bigint,bigint,text,text) to retl_runtime;
+grant execute on function retl.resolve_batch(bytea,text,text) to retl_runtime;
+grant execute on function retl.retry_batch(bigint,bigint,bytea,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
+grant execute on function retl.seal(bigint,bigint,bigint,bigint) to retl_runtime;
+grant execute on function retl.settle_batch(bigint,bigint,bytea,text,bigint[],text[],text[],text[],text[]) to retl_runtime;
+grant execute on function retl.settle_step(bigint,bigint,bytea,text,text[],text[]) to retl_runtime;
