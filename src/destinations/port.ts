@@ -125,6 +125,8 @@ export interface PreflightProblem {
   readonly code: ReasonCode;
   readonly message: string;
   readonly remedy: string;
+  /** It may pass by itself (a server that is down or busy): a run waits for that instead of ending. */
+  readonly transient?: boolean;
 }
 
 export interface Writer {

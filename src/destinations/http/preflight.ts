@@ -51,7 +51,11 @@ const UNREACHABLE = {
   remedy: 'Check `base_url`, firewalls and proxies between the worker and the API, and whether it is up.',
 };
 
+/** A server that is down, slow or busy. A name that is not known, or a certificate, wants mending. */
+const TRANSIENT =
+  /^(oauth-)?(http-(408|425|429|5\d\d)|connection-\w+|connect-\w+|unreachable|request-timeout|reply-truncated)$/;
+
 export function preflightProblem(code: string): PreflightProblem {
   const { message, remedy } = EXPLANATIONS.find(({ when }) => when(code)) ?? UNREACHABLE;
-  return { code, message, remedy };
+  return { code, message, remedy, ...(TRANSIENT.test(code) ? { transient: true } : {}) };
 }

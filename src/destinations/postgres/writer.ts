@@ -59,6 +59,7 @@ export class PostgresWriter implements Writer {
         code: outcome.code,
         message: 'The database cannot be reached or refuses to describe the table.',
         remedy: 'Check host, port, database, user, password, TLS and the network.',
+        ...(outcome.kind === 'not-applied' ? { transient: true } : {}),
       },
     ];
   }
