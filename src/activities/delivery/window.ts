@@ -37,6 +37,8 @@ export class DeliveryWindow {
   readonly #recorder: Recorder;
   readonly #flying = new Set<Promise<void>>();
   readonly #recording = new Set<Promise<void>>();
+  /** An answer that ends the window is being written down. */
+  #halting = false;
   #end: WindowEnd | null = null;
   #crash: unknown = null;
 
@@ -202,6 +204,10 @@ export class DeliveryWindow {
       })
       .finally(() => this.#recording.delete(recording));
     this.#recording.add(recording);
+    if (acceptsAll(value)) return;
+    // Rule 5: whatever is no acceptance stops the launching now, and not when the journal has taken it down.
+    this.#halting = true;
+    await recording;
   }
 
   async #record(outgoing: Outgoing, given: BatchOutcome, writes: StoreWrites, tries: number): Promise<void> {
@@ -216,7 +222,7 @@ export class DeliveryWindow {
   #mustStop(): boolean {
     if (this.a.stop.aborted) this.#stopWith({ kind: 'stopped' });
     else if (Date.now() >= this.limits.until) this.#stopWith({ kind: 'more' });
-    return this.#end !== null || this.#crash !== null;
+    return this.#halting || this.#end !== null || this.#crash !== null;
   }
 
   /** Room at the destination, and not too many receipts that wait for the journal. */
@@ -231,6 +237,11 @@ export class DeliveryWindow {
       await Promise.race([...this.#flying, ...this.#recording]);
     }
   }
+}
+
+function acceptsAll(outcome: BatchOutcome): boolean {
+  if (outcome.kind === 'settled') return outcome.outcomes.every((one) => one.kind === 'accepted');
+  return outcome.kind === 'accepted';
 }
 
 /** A writer that throws has answered nothing: the outcome is unknown. */
