@@ -15,7 +15,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } 
 import { attempt, checkMirror, problemOf } from './activities/check.ts';
 import type { Configuration, Dependencies } from './activities/deps.ts';
 import { createActivities } from './activities/index.ts';
-import { expectValid, loadBase, loadProject } from './config/load.ts';
+import { expectValid, loadBase, loadMirror, loadProject } from './config/load.ts';
 import { loadProjection } from './config/projection-module.ts';
 import { resolveReferences, resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
 import { parseSettings, settingsText } from './config/settings-text.ts';
@@ -51,8 +51,7 @@ export function configurationOf(setup: WorkerSetup): Configuration {
   const types = { sources: SOURCES, destinations: setup.destinations };
   return {
     async mirror(name) {
-      const project = expectValid(await loadProject(projectDir, types));
-      const found = project.mirrors.find((m) => m.mirror === name);
+      const [found] = expectValid(await loadMirror(projectDir, name, types)).mirrors;
       if (found === undefined) throw new RetlError('config.unknown-mirror', { mirror: name });
       return found;
     },

@@ -11,7 +11,7 @@ import type { MirrorSettings, ProjectSettings } from '../domain/settings.ts';
 import { checkConnections } from './check-connections.ts';
 import { type BaseSettings, PROJECT_FILE, readBase } from './load-base.ts';
 import { readMirror } from './load-mirror.ts';
-import { mirrorFiles } from './mirror-files.ts';
+import { type MirrorFiles, mirrorFiles } from './mirror-files.ts';
 import { type Problem, problemText, sortProblems } from './problem.ts';
 import { type SecretAccess, secretsOf } from './secrets.ts';
 import type { SystemTypes } from './system-types.ts';
@@ -30,8 +30,32 @@ export async function loadProject(
   types: SystemTypes | null,
   secrets: SecretAccess | null = secretsOf(projectDir),
 ): Promise<Loaded<ProjectSettings>> {
-  const base = await readBase(projectDir, secrets);
   const files = await mirrorFiles(projectDir);
+  return readProject(projectDir, files, types, secrets);
+}
+
+/**
+ * Reads `retl.yaml` and one mirror, as a run needs it: a mistake in the file of another mirror must not stop this one.
+ * The settings' `mirrors` are empty where no such mirror is configured.
+ */
+export async function loadMirror(
+  projectDir: string,
+  mirror: string,
+  types: SystemTypes | null,
+  secrets: SecretAccess | null = secretsOf(projectDir),
+): Promise<Loaded<ProjectSettings>> {
+  const { found } = await mirrorFiles(projectDir);
+  const files = { found: found.filter((file) => file.mirror === mirror), problems: [] };
+  return readProject(projectDir, files, types, secrets);
+}
+
+async function readProject(
+  projectDir: string,
+  files: MirrorFiles,
+  types: SystemTypes | null,
+  secrets: SecretAccess | null,
+): Promise<Loaded<ProjectSettings>> {
+  const base = await readBase(projectDir, secrets);
   const mirrors = await Promise.all(
     files.found.map((file) =>
       readMirror(file, { projectDir, connections: base.settings?.connections ?? null, types }),
