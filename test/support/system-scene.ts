@@ -58,7 +58,7 @@ export class Scene {
 
   /** Writes the mirror's file anew; a run that is open keeps the settings it began with. */
   protected async write(destination: object, options: SceneOptions): Promise<void> {
-    await this.system.project.write(`mirrors/${this.mirror}.yaml`, {
+    await this.system.write(`mirrors/${this.mirror}.yaml`, {
       source: {
         connection: options.source ?? 'shop',
         query: (options.query ?? 'select id, plan from $table order by id').replaceAll('$table', this.table),

@@ -4,9 +4,11 @@
  * test adds a scene: a mirror with its own source table and its own destination.
  */
 
-import { join } from 'node:path';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { Client as TemporalSdkClient } from '@temporalio/client';
 import pg from 'pg';
+import { stringify } from 'yaml';
 import type { TemporalClient } from '../../src/client/connect.ts';
 import { TASK_QUEUE } from '../../src/domain/messages.ts';
 import { migrate } from '../../src/journal/migrate.ts';
@@ -35,6 +37,7 @@ type Cleanup = () => Promise<unknown>;
 export class System {
   readonly #workers: WorkerProcess[] = [];
   readonly #connections: { [name: string]: object } = {};
+  #writing: Promise<void> = Promise.resolve();
 
   private constructor(
     readonly temporal: TemporalClient,
@@ -99,10 +102,22 @@ export class System {
   /** Adds or replaces a connection of `retl.yaml`, which workers read anew for every run. */
   async connect(name: string, connection: object): Promise<void> {
     this.#connections[name] = connection;
-    await this.project.write('retl.yaml', {
+    await this.write('retl.yaml', {
       journal: { url: `\${env:RETL_JOURNAL_URL}` },
       connections: this.#connections,
     });
+  }
+
+  /** Writes a file of the project whole and in turn: a worker may read it at any moment, for another test's run. */
+  async write(path: string, content: object): Promise<void> {
+    const text = stringify(content);
+    this.#writing = this.#writing.then(async () => {
+      const made = join(this.project.folder, '.making');
+      await writeFile(made, text);
+      await mkdir(dirname(join(this.project.folder, path)), { recursive: true });
+      await rename(made, join(this.project.folder, path));
+    });
+    await this.#writing;
   }
 
   /** Takes what must be undone at the end, before the servers stop. */
