@@ -5,6 +5,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Context } from '@temporalio/activity';
+import { ApplicationFailure } from '@temporalio/common';
 import type { Store, Writer, WriterContext } from '../destinations/port.ts';
 import { type BatchId, runId } from '../domain/ids.ts';
 import type { RunCounts } from '../domain/run.ts';
@@ -29,6 +30,19 @@ export interface RunAttempt {
   counts(): Promise<RunCounts>;
   /** Reads the run again, after a phase has changed. */
   reload(): Promise<RunRecord>;
+}
+
+/**
+ * Between bounded steps of journal work: where the attempt was told to stop, it ends as something that another attempt
+ * takes up. @throws ApplicationFailure, retryable
+ */
+export function goOn(a: Pick<RunAttempt, 'stop'>): void {
+  if (!a.stop.aborted) return;
+  throw ApplicationFailure.create({
+    type: 'unavailable',
+    message: 'told to stop between two steps',
+    nonRetryable: false,
+  });
 }
 
 /** Who this activity's workflow is, as the journal names holders. */

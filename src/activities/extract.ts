@@ -10,9 +10,10 @@ import { compileProjection } from '../domain/projection.ts';
 import type { Column, RawRow } from '../domain/source-row.ts';
 import { type CandidateSink, loadCandidate } from '../journal/candidate.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
-import { type RunAttempt, withAttempt } from './attempt.ts';
+import { goOn, type RunAttempt, withAttempt } from './attempt.ts';
 import { bindDestination, bindSource, sha256Hex, sha256Latin1 } from './binding.ts';
 import type { Dependencies } from './deps.ts';
+import { payloadCheck } from './payloads.ts';
 import type { RunRef, StepResult } from './results.ts';
 
 /** @throws RetlError `source.*`, `data.*`, JournalError */
@@ -20,17 +21,20 @@ export async function extract(deps: Dependencies, ref: RunRef): Promise<StepResu
   return withAttempt(deps, ref, 'extract', async (a) => {
     if (a.record.phase !== 'extract') return { kind: 'done', counts: await a.counts() };
     const source = bindSource(deps, a.settings);
-    const snapshot = await source.adapter.open(source.connection, a.settings.source.query, a.stop);
+    let snapshot: SourceSnapshot | null = null;
     try {
-      const map = await compileRow(a, snapshot.columns);
-      const types = JSON.stringify(keyTypes(a.settings.source.key, snapshot.columns));
-      await loadCandidate(deps.journal, a.attempt, types, (sink) => load(a, snapshot, map, sink));
+      snapshot = await source.adapter.open(source.connection, a.settings.source.query, a.stop);
+      const { columns } = snapshot;
+      const rows = snapshot;
+      const map = await compileRow(a, columns);
+      const types = JSON.stringify(keyTypes(a.settings.source.key, columns));
+      await loadCandidate(deps.journal, a.attempt, types, (sink) => load(a, rows, map, sink));
     } catch (error) {
       // Told to stop: the transaction is gone and nothing was kept; a later run reads the source anew.
       if (a.stop.aborted) return { kind: 'stopped', counts: await a.counts() };
       throw error;
     } finally {
-      await snapshot.close();
+      await snapshot?.close();
     }
     return { kind: 'done', counts: await a.counts() };
   });
@@ -42,14 +46,17 @@ async function load(
   map: (row: RawRow) => MappedRow,
   sink: CandidateSink,
 ): Promise<void> {
-  const fold = identityHashInput(bindDestination(a.deps, a.settings).capabilities.identityFolding);
+  const destination = bindDestination(a.deps, a.settings);
+  const fold = identityHashInput(destination.capabilities.identityFolding);
+  const validate = payloadCheck(destination);
   for await (const page of snapshot.pages()) {
-    a.stop.throwIfAborted();
+    goOn(a);
     for (const row of page) {
       const { sourceKey, members } = map(row);
       if (members.length === 0) sink.addExcluded(sourceKey);
       let memberNo = 0;
       for (const m of members) {
+        validate?.(m, sourceKey);
         sink.addMember(sourceKey, memberNo, {
           identityHash: sha256Latin1(fold(m.identity)),
           payloadHash: sha256Latin1(m.upsert),

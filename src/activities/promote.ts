@@ -26,7 +26,7 @@ export async function promoteRun(deps: Dependencies, ref: RunRef): Promise<{ rea
 
 async function foldAndPromote(a: RunAttempt): Promise<{ readonly counts: RunCounts }> {
   const { journal } = a.deps;
-  while ((await fold(journal, a.attempt, FOLD_BATCHES)) > 0) a.stop.throwIfAborted();
+  while ((await fold(journal, a.attempt, FOLD_BATCHES)) > 0) goOn(a);
   await promote(journal, a.attempt);
   await prune(journal, a.record.run, PRUNE_AT_ONCE);
   return { counts: await a.counts() };

@@ -3,7 +3,7 @@
 import { ERROR_CODES, type ErrorCode } from '../domain/errors.ts';
 import { largestPayloadAllowed } from '../domain/request.ts';
 import { fold, guard, plan, seal } from '../journal/runs.ts';
-import { withAttempt } from './attempt.ts';
+import { goOn, withAttempt } from './attempt.ts';
 import { bindDestination } from './binding.ts';
 import type { Dependencies } from './deps.ts';
 import { FOLD_BATCHES } from './promote.ts';
@@ -39,7 +39,7 @@ export async function guardRun(deps: Dependencies, ref: RunRef): Promise<GuardRe
   return withAttempt(deps, ref, 'guard', async (a) => {
     if (a.record.phase !== 'guard') return { kind: 'passed', counts: await a.counts() };
     // What closed runs of this target had accepted takes part in the diff (rule 6).
-    while ((await fold(deps.journal, a.attempt, FOLD_BATCHES)) > 0) a.stop.throwIfAborted();
+    while ((await fold(deps.journal, a.attempt, FOLD_BATCHES)) > 0) goOn(a);
     await plan(deps.journal, a.attempt);
     const result = await guard(deps.journal, a.attempt);
     const counts = await a.counts();

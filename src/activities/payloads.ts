@@ -1,0 +1,40 @@
+/**
+ * Payload schemas validate; they may not alter (design.md section 9): what the provider would have to change is refused
+ * here, before anything is sealed or sent.
+ */
+
+import { isDeepStrictEqual } from 'node:util';
+import { RetlError } from '../domain/errors.ts';
+import type { EncodedMember } from '../domain/member.ts';
+import { type BoundDestination, sha256Hex } from './binding.ts';
+
+/** A check for each member; `null` where the adapter has no schemas, so that nothing is parsed. */
+export function payloadCheck({
+  adapter,
+  options,
+}: Pick<BoundDestination, 'adapter' | 'options'>):
+  | ((member: EncodedMember, sourceKey: string) => void)
+  | null {
+  const schemas = adapter.payloadSchemas?.(options);
+  if (schemas === undefined) return null;
+  return ({ identity, upsert, remove }, sourceKey) => {
+    for (const [action, text] of [
+      ['upsert', upsert],
+      ['remove', remove ?? identity],
+    ] as const) {
+      const payload: unknown = JSON.parse(text);
+      const result = schemas[action].safeParse(payload);
+      if (result.success && isDeepStrictEqual(result.data, payload)) continue;
+      const rule = result.success ? 'schema-alters-payload' : 'payload-schema';
+      const fields = result.success
+        ? []
+        : result.error.issues.map((issue) => issue.path.map(String).join('.'));
+      throw new RetlError('data.invalid-row', {
+        rule,
+        action,
+        fields,
+        key: `sha256:${sha256Hex(sourceKey)}`,
+      });
+    }
+  };
+}
