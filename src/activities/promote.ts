@@ -5,7 +5,7 @@
 
 import type { RunCounts } from '../domain/run.ts';
 import { fold, promote, prune } from '../journal/runs.ts';
-import { type RunAttempt, withAttempt } from './attempt.ts';
+import { goOn, type RunAttempt, withAttempt } from './attempt.ts';
 import { unlessClosed } from './closed.ts';
 import type { Dependencies } from './deps.ts';
 import type { RunRef } from './results.ts';
