@@ -49,6 +49,9 @@ async function check(invocation: Invocation): Promise<ExitCode> {
   const chosen = mirror === null ? [] : [mirror];
   // The worker checks: it alone may load the systems, and it sees what a run would see.
   const child = spawnWorker(['--project', project.dir, '--check', ...chosen]);
+  const stop = new AbortController();
+  const interrupted = () => stop.abort();
+  process.once('SIGINT', interrupted);
   const counts = { passed: 0, problem: 0 };
   const ended = exitOfWorker(child);
   for await (const value of jsonLines(child)) {
@@ -58,6 +61,8 @@ async function check(invocation: Invocation): Promise<ExitCode> {
     show(output, found);
   }
   const exit = await ended;
+  process.off('SIGINT', interrupted);
+  if (stop.signal.aborted) return EXIT.interrupted;
   if (counts.passed + counts.problem === 0)
     throw new Refusal(
       exit === EXIT.ok ? EXIT.failure : exit,
