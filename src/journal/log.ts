@@ -22,6 +22,7 @@ import {
 } from '../domain/ids.ts';
 import { hashBytes } from './batches.ts';
 import { big, bigOrNull, bytes, flag, number, one, type Row, text } from './decode.ts';
+import { boundedRows } from './operations.ts';
 import { type Queryable, run } from './pool.ts';
 
 export type EntryKind = 'additions' | 'removals' | 'finish';
@@ -199,7 +200,9 @@ export async function readOperationsOf(
   if (entry.first === null) return [];
   const action = entry.kind === 'removals' ? 'remove' : 'upsert';
   const rows = await operationRows(db, entry.run);
-  const query = `${operationsOf(rows, action, 'o.sequence between $1 and $2')} order by o.identity_hash`;
+  const bounded = action === 'upsert' && !rows.holdBytes ? ` and ${boundedRows(rows.run)}` : '';
+  const range = `o.sequence between $1 and $2${bounded}`;
+  const query = `${operationsOf(rows, action, range)} order by o.identity_hash`;
   return (await run(db, query, [entry.first, entry.last])).map((row) => ({
     sequence: sequence(big(row, 'sequence')),
     action,

@@ -51,6 +51,16 @@ export function operationsQuery(record: RunRecord, action: Action): string {
   }
   return `select o.sequence, o.identity_hash, o.payload_hash, g.identity, g.upsert as payload
     from retl.operation_${record.run} o
-    join retl.generation_${record.generation} g on g.row_no = o.row_no
+    join retl.generation_${record.generation} g on g.row_no = o.row_no and ${boundedRows(record.run)}
     where o.sequence between $1 and $2 order by o.sequence`;
+}
+
+/**
+ * Bounds the generation's side of a page, too: operations are numbered in the order of its rows. Bounded on one side only,
+ * each page would read the whole generation.
+ */
+export function boundedRows(runNumber: bigint): string {
+  const rowOf = (parameter: string) =>
+    `(select e.row_no from retl.operation_${runNumber} e where e.sequence = ${parameter})`;
+  return `g.row_no between ${rowOf('$1')} and ${rowOf('$2')}`;
 }

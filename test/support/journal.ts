@@ -19,6 +19,7 @@ export interface TestJournal {
   readonly ownerUrl: string;
   readonly ownerRole: string;
   readonly admin: pg.Pool;
+  readonly adminUrl: string;
   close(): Promise<void>;
 }
 
@@ -48,6 +49,7 @@ export async function createEmptyJournal(options: { createRole?: boolean } = {})
     ownerUrl,
     ownerRole,
     admin,
+    adminUrl: database.url,
     async close() {
       await Promise.all([runtime.end(), owner.end()]);
       await admin.query(`drop owned by ${ownerRole} cascade; drop owned by ${runtimeRole} cascade`);
