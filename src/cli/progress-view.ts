@@ -65,7 +65,9 @@ export function waitingWords(waiting: Waiting, now: number): string {
     case 'draining':
       return `stopping: ${waiting.code}`;
     case 'blocked':
-      return `blocked: ${waiting.code}${batch}; \`retl status\` says more, \`retl resolve\` decides`;
+      return waiting.batch === null
+        ? `blocked: ${waiting.code}; mend it, then \`retl resume\` asks again`
+        : `blocked: ${waiting.code}${batch}; \`retl status\` says more, \`retl resolve\` decides`;
     default:
       return assertNever(waiting.kind);
   }

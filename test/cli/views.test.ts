@@ -68,6 +68,9 @@ test('a wait says why, until when, and what to do', () => {
   expect(waitingWords({ kind: 'retry', ...waiting }, 5_000)).toBe(
     'waiting to try again: http-429, next look in 60s',
   );
+  expect(waitingWords({ kind: 'blocked', code: 'http-401', untilMs: null, batch: null }, 0)).toMatch(
+    /blocked: http-401; mend it, then `retl resume`/,
+  );
   expect(waitingWords({ kind: 'blocked', code: 'reset', untilMs: null, batch: 'b1' }, 0)).toMatch(
     /blocked: reset \(batch b1\).*retl resolve/,
   );
