@@ -123,6 +123,9 @@ create table retl.run (
   opened_at timestamptz not null default now(),
   sealed_at timestamptz,
   closed_at timestamptz,
+  check (first_sequence = (run_id << 32) + 1),
+  check (additions_end >> 32 = run_id),
+  check (removals_end >> 32 = run_id and removals_end >= additions_end),
   check ((closing is null) = (closed_at is null)),
   check ((closing = 'completed') = (phase = 'complete')),
   check (closing is null or released is null)
@@ -282,6 +285,9 @@ create trigger append_only before update or delete or truncate on retl.log_entry
   for each statement execute function retl.refuse_change();
 create trigger append_only before update or delete or truncate on retl.attempt
   for each statement execute function retl.refuse_change();
+-- These may be pruned one day, but never rewritten.
+create trigger append_only before update on retl.rejection for each statement execute function retl.refuse_change();
+create trigger append_only before update on retl.revision for each statement execute function retl.refuse_change();
 
 -- Rule 6: a settled or refused receipt is never changed; only its folding into the membership is noted.
 create function retl.keep_outcome() returns trigger

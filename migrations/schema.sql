@@ -215,9 +215,12 @@ create table retl.run (
   opened_at timestamp with time zone not null default now(),
   sealed_at timestamp with time zone,
   closed_at timestamp with time zone,
-  constraint run_check CHECK (((closing IS NULL) = (closed_at IS NULL))),
-  constraint run_check1 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
-  constraint run_check2 CHECK (((closing IS NULL) OR (released IS NULL))),
+  constraint run_check CHECK ((first_sequence = ((run_id << 32) + 1))),
+  constraint run_check1 CHECK (((additions_end >> 32) = run_id)),
+  constraint run_check2 CHECK ((((removals_end >> 32) = run_id) AND (removals_end >= additions_end))),
+  constraint run_check3 CHECK (((closing IS NULL) = (closed_at IS NULL))),
+  constraint run_check4 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
+  constraint run_check5 CHECK (((closing IS NULL) OR (released IS NULL))),
   constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text]))),
   constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
   constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
@@ -286,6 +289,8 @@ CREATE INDEX run_target ON retl.run USING btree (target_id, run_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.attempt FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER keep_outcome BEFORE UPDATE ON retl.batch FOR EACH ROW EXECUTE FUNCTION retl.keep_outcome();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.log_entry FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE ON retl.rejection FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 
 -- Functions
 

@@ -40,6 +40,32 @@ describe('whole runs', () => {
     expect(rows).toEqual([{ held: '5' }]);
   });
 
+  test('a first mirror of many batches is folded in one go, and means the same', async () => {
+    const mirror = 'first-fold';
+    const members = Object.fromEntries(Array.from({ length: 60 }, (_, i) => [`m${i}`, '1']));
+    const first = await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf(members), 4);
+    const { target, held } = await first.record();
+    expect(held).toBe(60);
+    const table = `retl.membership_${target}`;
+    const { rows } = await journal.runtime.query(
+      `select count(distinct identity_hash)::int as n from ${table}`,
+    );
+    expect(rows).toEqual([{ n: 60 }]);
+    const key = await journal.admin.query(
+      "select conname, contype from pg_constraint where conrelid = $1::regclass and contype = 'p'",
+      [table],
+    );
+    expect(key.rows).toEqual([{ conname: `membership_${target}_pkey`, contype: 'p' }]);
+    const { m0: _, ...less } = members;
+    const second = await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ ...less, m1: '2' }), 4);
+    expect(await countRun(journal.runtime, second.run)).toMatchObject({
+      added: 0,
+      changed: 1,
+      removed: 1,
+      unchanged: 58,
+    });
+  });
+
   test('a run whose plan has no operation still finishes explicitly and is promoted', async () => {
     const mirror = 'nothing';
     await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1' }));

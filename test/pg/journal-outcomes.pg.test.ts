@@ -166,6 +166,8 @@ describe('settling', () => {
       'delete from retl.log_entry',
       'truncate retl.log_entry cascade',
       'delete from retl.attempt',
+      "update retl.rejection set reason = ''",
+      "update retl.revision set settings = ''",
     ]) {
       expect(await stateOf(scene.journal.owner.query(sql)), sql).toBe(FINAL);
     }

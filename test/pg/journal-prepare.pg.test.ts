@@ -6,6 +6,7 @@ import {
   markNotApplied,
   markRefused,
   markStaged,
+  prepareSending,
   retryBatch,
   settleBatch,
   settleStep,
@@ -171,6 +172,20 @@ describe('preparing', () => {
     expect(await stateOf(scene.run.sending(fourth.id))).toBe(RULE);
     expect(await stateOf(scene.run.beginRemovals())).toBe(RULE);
     expect(await stateOf(closeRun(scene.journal.runtime, scene.run.attempt, 'rejected', 'row'))).toBeNull();
+  });
+});
+
+describe('preparing and sending in one commit', () => {
+  test('rule 2 and 3: both are durable before the first byte, or neither is', async () => {
+    await scene.fresh({ maxBatchRows: 3 });
+    const { attempt } = scene.run;
+    const drafts = (await scene.run.drafts('upsert', 2)).map((d) => d.draft);
+    expect(await stateOf(prepareSending(scene.journal.runtime, attempt, 'upsert', drafts, 0))).toBe(RULE);
+    expect(await openBatches(scene.journal.runtime, attempt)).toEqual([]);
+    await prepareSending(scene.journal.runtime, attempt, 'upsert', drafts, 1_000);
+    const open = await openBatches(scene.journal.runtime, attempt);
+    expect(open.map((b) => [b.id, b.state])).toEqual(drafts.map((d) => [d.id, 'sending']));
+    expect(await stateOf(prepareSending(scene.journal.runtime, attempt, 'upsert', drafts, 1_000))).toBe(RULE);
   });
 });
 
