@@ -80,7 +80,7 @@ export class Scene {
     }
     await this.exec(
       `create table $table (id text primary key, plan text);
-       insert into $table select 'm' || lpad(n::text, 3, '0'), 'vip' from generate_series(1, ${rows}) n`,
+       insert into $table select 'm' || lpad(n::text, greatest(3, length(n::text)), '0'), 'vip' from generate_series(1, ${rows}) n`,
     );
   }
 
