@@ -222,7 +222,8 @@ create function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch byte
 declare
   b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
 begin
-  if b.state = 'not-applied' and b.reason = p_code then
+  if b.reason = p_code and (b.state = 'not-applied' or (b.state = 'unknown' and b.resends > 0 and b.retry_at is not null))
+  then
     return; -- an exact repeat
   end if;
   if b.state not in ('sending', 'unknown', 'staged') then

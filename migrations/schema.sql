@@ -335,7 +335,7 @@ function retl.lock_batch(p_run bigint, p_epoch bigint, p_batch bytea)
 function retl.lock_run(p_run bigint, p_epoch bigint)
   returns retl.run, language plpgsql, body sha256:4aaabffffe519bd85cb4734ef72a631e8e885e34cd809c754b5a1c04d44002a4
 function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_retry_ms bigint)
-  returns void, language plpgsql, security definer, body sha256:b2060380d5def8c32fca94574ba959cf72a4dd498d6206e176fe6025b5c9aac8
+  returns void, language plpgsql, security definer, body sha256:972404b977bf47dd38174956e4cd5a9ed76339ad10aa64371b57b40b712dc7b3
 function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text)
   returns void, language plpgsql, security definer, body sha256:108957916a5c0864d692deca6a4d1507d5430211c68cc02b51f160bac42ecb5a
 function retl.mark_resending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)

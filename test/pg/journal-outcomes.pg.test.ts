@@ -98,6 +98,7 @@ describe('sending', () => {
     await markUnknown(scene.journal.runtime, scene.run.attempt, batch.id, 'reset');
     await markResending(scene.journal.runtime, scene.run.attempt, batch.id, 1000);
     await markNotApplied(scene.journal.runtime, scene.run.attempt, batch.id, '429', 5_000);
+    await markNotApplied(scene.journal.runtime, scene.run.attempt, batch.id, '429', 5_000); // its answer was lost
     const [open] = await openBatches(scene.journal.runtime, scene.run.attempt);
     expect(open).toMatchObject({ state: 'unknown', reason: '429', resends: 1 });
     // So it can only go again under the same key, never be prepared anew under another.
