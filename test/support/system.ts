@@ -160,9 +160,9 @@ async function makeRoles(db: pg.Pool): Promise<void> {
     do $$ begin
       perform pg_advisory_xact_lock(hashtextextended('retl system tests', 0));
       ${make('retl_runtime', 'nologin')}
-      ${make(OWNER, 'login')}
-      ${make(WORKER, 'login in role retl_runtime')}
-      ${make(READER, 'login')}
+      ${make(OWNER, `login password '${OWNER}'`)}
+      ${make(WORKER, `login password '${WORKER}' in role retl_runtime`)}
+      ${make(READER, `login password '${READER}'`)}
     exception when duplicate_object or unique_violation then
       null; -- a migration of another file was faster; the second call below makes the rest
     end $$`);
@@ -176,10 +176,11 @@ async function prepareJournal(db: pg.Pool, url: string): Promise<void> {
   await migrate({ ownerUrl: as(OWNER, url) });
 }
 
+/** A role's name is its password, for servers that ask for one. */
 function as(role: string, url: string): string {
   const changed = new URL(url);
   changed.username = role;
-  changed.password = '';
+  if (changed.password !== '') changed.password = role;
   return changed.href;
 }
 
