@@ -31,9 +31,27 @@ export function payloadReader(field: string, column: TableColumn): FieldReader {
   return { readAs: column.type, value: name };
 }
 
-/** Arrays of bytes would be read as the base64 text's own bytes. */
-export function canTake(column: TableColumn): boolean {
-  return column.base !== '_bytea';
+/** Why a column cannot be filled without a change on the way, and what to do instead. */
+const UNFIT: Readonly<Record<string, { readonly why: string; readonly remedy: string }>> = {
+  _bytea: {
+    why: 'is an array of bytea, which base64 texts would not fill with their bytes',
+    remedy: 'Use text[], or one bytea column for each element.',
+  },
+  _json: jsonArray('json'),
+  _jsonb: jsonArray('jsonb'),
+};
+
+/** `{"[1,2]"}` and `{{1,2}}` are one JSON text, and so are an element that is JSON's null and one that is NULL. */
+function jsonArray(type: string): { readonly why: string; readonly remedy: string } {
+  return {
+    why: `is an array of ${type}, whose elements cannot be told from nested arrays and NULLs`,
+    remedy: `Use one ${type} column for the whole array.`,
+  };
+}
+
+/** `null`: the column takes every value as it was sent. */
+export function unfitness(column: TableColumn): { readonly why: string; readonly remedy: string } | null {
+  return Object.hasOwn(UNFIT, column.base) ? (UNFIT[column.base] ?? null) : null;
 }
 
 /** Expression of the one text that stands for a value, by base type; `v` is the value. */
