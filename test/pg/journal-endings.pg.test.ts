@@ -4,7 +4,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { markStaged, markUnknown, settleStep } from '../../src/journal/batches.ts';
 import { beginFinish, beginRemovals, closeRun, promote } from '../../src/journal/runs.ts';
 import { stateOf } from '../support/journal.ts';
-import { type Action, MAX_PAYLOAD, type Prepared, rowsOf, ScriptedRun } from '../support/journal-run.ts';
+import {
+  type Action,
+  identityHash,
+  MAX_PAYLOAD,
+  type Prepared,
+  rowsOf,
+  ScriptedRun,
+} from '../support/journal-run.ts';
 import { BatchScene } from '../support/journal-scene.ts';
 
 const RULE = 'RM003';
@@ -45,6 +52,20 @@ describe('removals, finish and the end', () => {
     await scene.run.deliver('remove');
     expect(await stateOf(promote(scene.journal.runtime, scene.run.attempt))).toBe(RULE);
     expect(await stateOf(beginFinish(scene.journal.runtime, scene.run.attempt))).toBeNull();
+  });
+
+  test('what the guard saw is what is removed: a set of another size, or of other members, is refused', async () => {
+    for (const change of [
+      'delete from TABLE where identity_hash = $1',
+      "update TABLE set identity_hash = sha256('somebody else') where identity_hash = $1",
+    ]) {
+      await scene.fresh({ held: { x: '1', y: '1' } });
+      await scene.run.deliver('upsert');
+      const { target } = await scene.run.record();
+      const sql = change.replace('TABLE', `retl.membership_${target}`);
+      await scene.journal.admin.query(sql, [identityHash('x')]);
+      expect(await stateOf(scene.run.beginRemovals()), change).toBe(RULE);
+    }
   });
 
   test('cannot-remove: a refused removal keeps the member, and the run does not finish', async () => {
