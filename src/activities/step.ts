@@ -22,6 +22,7 @@ import type { OpenWriter, RunAttempt } from './attempt.ts';
 import { sha256Hex } from './binding.ts';
 import { backoffMs, receiptText, SEND_DEADLINE_MS } from './delivery/policy.ts';
 import { withRetries } from './delivery/record.ts';
+import { markedOnce } from './delivery/sending.ts';
 import type { StepResult } from './results.ts';
 
 export interface StepCalls {
@@ -77,7 +78,8 @@ async function send(
   id: BatchId,
   ordinal: number,
 ): Promise<StepResult> {
-  await markSending(a.deps.journal, a.attempt, id, SEND_DEADLINE_MS);
+  const { journal } = a.deps;
+  await markedOnce(journal, a.attempt, [id], () => markSending(journal, a.attempt, id, SEND_DEADLINE_MS));
   const { value, writes } = await w.store.collect(() => answered(() => calls.send(calls.request(id))));
   return record(a, id, value, writes, ordinal, w.destination.capabilities.recovery !== 'manual');
 }

@@ -63,6 +63,16 @@ export async function prepareSending(
   await run(db, PREPARE_AND_MARK, [a.run, a.epoch, action, ...draftColumns(drafts), deadlineMs]);
 }
 
+const SENDING = `
+  select count(*) = cardinality($3::bytea[]) as sending from retl.batch
+  where run_id = $1 and sent_epoch = $2 and state = 'sending' and batch_id = any($3)`;
+
+/** Whether this very attempt has marked all of these as sending. @throws JournalError */
+export async function areSending(db: Queryable, a: Attempt, ids: readonly BatchId[]): Promise<boolean> {
+  const [row] = await run(db, SENDING, [a.run, a.epoch, ids.map(hashBytes)]);
+  return row?.sending === true;
+}
+
 /** Prepares again what was proven not to have been applied, whole or in pieces (rule 4). @throws JournalError */
 export async function retryBatch(
   db: Queryable,

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { System } from '../support/system.ts';
 import { HttpScene } from '../support/system-destinations.ts';
-import { completedBy, ending } from '../support/system-scene.ts';
+import { completedBy, ending, eventually } from '../support/system-scene.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 let system: System;
@@ -54,6 +54,32 @@ describe('the journal', () => {
     expect(scene.audience.state.members).toEqual(await scene.wanted());
     expect(scene.audience.state.effects).toHaveLength(40);
   });
+});
+
+describe('the journal’s answer to "about to send"', () => {
+  test.each([
+    ['a batch', 'retl.prepare_batches(', 1, 'upsert'],
+    ['the finish', 'retl.mark_sending($1,$2,$3,$4)', 2, 'finish'],
+  ] as const)(
+    'is lost for %s: the worker knows that nothing has left, and sends it once',
+    async (_, statement, nth, action) => {
+      const scene = await HttpScene.create(system, `answer-lost-${action}`, {
+        rows: 10,
+        destination: { finish: { method: 'POST', path: '/finish', body: { json: { members: [] } } } },
+      });
+      const held = system.proxy.hold({ statement, how: 'unanswered', nth });
+      const handle = await scene.start();
+      await held.reached;
+      await eventually(async () => (await scene.batches(action)).some((batch) => batch.state === 'sending'));
+      system.proxy.cut();
+      await completedBy(handle);
+      expect(new Set(scene.writes.map((write) => write.key)).size).toBe(3);
+      expect(scene.writes).toHaveLength(3);
+      expect((await scene.batches()).every((batch) => batch.state === 'settled' && batch.resends === 0)).toBe(
+        true,
+      );
+    },
+  );
 });
 
 describe('the workflow', () => {

@@ -5,6 +5,7 @@
  */
 
 import type { BatchOutcome } from '../../destinations/port.ts';
+import type { BatchId } from '../../domain/ids.ts';
 import type { Action, Operation } from '../../domain/request.ts';
 import { type BatchRecord, lastPrepared, openBatches } from '../../journal/batch-record.ts';
 import {
@@ -21,6 +22,7 @@ import { type Outgoing, RequestBuilder } from './outgoing.ts';
 import { OperationPages } from './pages.ts';
 import { SEND_DEADLINE_MS, TOO_LARGE } from './policy.ts';
 import { Recorder } from './recorder.ts';
+import { markedOnce } from './sending.ts';
 
 export interface WindowLimits {
   /** Milliseconds since the epoch after which nothing more is launched. */
@@ -172,7 +174,10 @@ export class DeliveryWindow {
       if (this.#mustStop()) return;
       const some = batches.slice(sent, sent + inFlight - this.#flying.size);
       const drafts = some.map((b) => b.draft);
-      await prepareSending(this.a.deps.journal, this.a.attempt, this.action, drafts, SEND_DEADLINE_MS);
+      await this.#marked(
+        drafts.map((draft) => draft.id),
+        () => prepareSending(this.a.deps.journal, this.a.attempt, this.action, drafts, SEND_DEADLINE_MS),
+      );
       for (const batch of some) this.#launch(batch, 'marked');
       sent += some.length;
     }
@@ -190,7 +195,8 @@ export class DeliveryWindow {
   /** Ends when the answer is there: writing it down no longer takes up room at the destination. */
   async #fly(outgoing: Outgoing, state: 'prepared' | 'marked'): Promise<void> {
     if (state === 'prepared') {
-      await markSending(this.a.deps.journal, this.a.attempt, outgoing.draft.id, SEND_DEADLINE_MS);
+      const { id } = outgoing.draft;
+      await this.#marked([id], () => markSending(this.a.deps.journal, this.a.attempt, id, SEND_DEADLINE_MS));
     }
     const { writer, store } = this.w;
     const { value, writes } = await store.collect(() =>
@@ -208,6 +214,10 @@ export class DeliveryWindow {
     // Rule 5: whatever is no acceptance stops the launching now, and not when the journal has taken it down.
     this.#halting = true;
     await recording;
+  }
+
+  #marked(ids: readonly BatchId[], commit: () => Promise<void>): Promise<void> {
+    return markedOnce(this.a.deps.journal, this.a.attempt, ids, commit);
   }
 
   async #record(outgoing: Outgoing, given: BatchOutcome, writes: StoreWrites, tries: number): Promise<void> {
