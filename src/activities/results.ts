@@ -78,10 +78,12 @@ export type GuardResult =
   | { readonly kind: 'passed'; readonly counts: RunCounts }
   | {
       readonly kind: 'held';
-      readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share' | 'removal-too-large';
+      readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share';
       readonly held: number;
       readonly counts: RunCounts;
-    };
+    }
+  /** A removal over the byte limit, which was lowered since that member was accepted. */
+  | { readonly kind: 'invalid'; readonly code: string; readonly message: string; readonly counts: RunCounts };
 
 export interface DeliverArgs extends RunRef {
   readonly action: 'upsert' | 'remove';

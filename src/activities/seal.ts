@@ -44,6 +44,11 @@ export async function guardRun(deps: Dependencies, ref: RunRef): Promise<GuardRe
     const result = await guard(deps.journal, a.attempt);
     const counts = await a.counts();
     if (result.kind === 'passed') return { kind: 'passed', counts };
-    return { kind: 'held', code: result.code, held: a.record.held, counts };
+    if (result.code === 'removal-too-large') {
+      const code = 'data.operation-too-large';
+      return { kind: 'invalid', code, message: inWords(code, counts.toRemove, []), counts };
+    }
+    const { held } = await a.reload();
+    return { kind: 'held', code: result.code, held, counts };
   });
 }

@@ -25,6 +25,8 @@ export interface Outgoing {
   readonly draft: BatchDraft;
   readonly first: Sequence;
   readonly sending: number;
+  /** Whether these bytes went before, and nobody knows what became of them. */
+  readonly resent: boolean;
   readonly request: BatchRequest;
 }
 
@@ -81,6 +83,7 @@ export class RequestBuilder {
       draft: { id, last, requestHash: sha256FromHex(sha256Hex(body)), requestBytes: bytes },
       first: sequence(first),
       sending,
+      resent: false,
       request: { batchId: id, action: this.action, idempotencyKey: id, operations, body },
     };
   }
@@ -120,7 +123,7 @@ export class RequestBuilder {
     if (built.draft.id !== batch.id || built.draft.requestHash !== batch.requestHash) {
       throw new Error('rule 2: the rebuilt request is not the one that was journaled');
     }
-    return built;
+    return { ...built, resent: batch.state === 'unknown' };
   }
 
   /** The operations of a journaled batch, with the ids of their `sending`th sending. */

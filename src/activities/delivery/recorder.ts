@@ -91,14 +91,16 @@ export class Recorder {
   ): Promise<WindowEnd> {
     const { journal } = this.a.deps;
     const { id } = outgoing.draft;
-    if (outcome.tooLarge && outgoing.request.operations.length === 1) {
+    if (outcome.tooLarge && !outgoing.resent && outgoing.request.operations.length === 1) {
       const words = 'one member alone is too large for the destination';
       await withRetries(() => markRefused(journal, this.a.attempt, id, outcome.code, words));
       return { kind: 'rejected', code: outcome.code };
     }
     const asked = outcome.retryAfterMs ?? 0;
-    // A smaller request is another request: it need not wait for longer than the destination asks.
-    const ms = outcome.tooLarge ? asked : Math.max(asked, backoffMs(tries));
+    // Halves are other requests: they wait no longer than the destination asks. A copy that was sent again is not halved,
+    // since its refusal says nothing about the first: it stays unknown, and waits like any other.
+    const halves = outcome.tooLarge && !outgoing.resent;
+    const ms = halves ? asked : Math.max(asked, backoffMs(tries));
     const code = outcome.tooLarge ? `${TOO_LARGE}:${outcome.code}` : outcome.code;
     await withRetries(() => markNotApplied(journal, this.a.attempt, id, code, ms));
     return { kind: 'wait', code, ms, batch: id };
