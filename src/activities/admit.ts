@@ -3,7 +3,7 @@
  * holds a run"). A newcomer is refused while Temporal says that the holder is open, or cannot be asked.
  */
 
-import { getClient } from '@temporalio/activity';
+import { Context, getClient } from '@temporalio/activity';
 import { countRun, loadRun } from '../journal/run-record.ts';
 import { type Admission, admit, type Holder } from '../journal/runs.ts';
 import { holderOf } from './attempt.ts';
@@ -90,6 +90,8 @@ async function askTemporal(
     const { status, firstRunId } = newest.workflowExecutionInfo ?? {};
     return stateOfHolder(holder, { kind: 'found', status: status ?? 0, firstRunId: firstRunId ?? '' });
   } catch (error) {
+    // A worker that stops cuts the question off: that is no answer to refuse a newcomer by.
+    Context.current().cancellationSignal.throwIfAborted();
     return isNotFound(error) ? stateOfHolder(holder, { kind: 'not-found' }) : 'unknown';
   }
 }

@@ -3,7 +3,8 @@
  * project's own words leaves: a driver's or vendor's text may hold values and stays in the worker.
  */
 
-import { ApplicationFailure } from '@temporalio/common';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
+import type { Logger } from '../destinations/port.ts';
 import { RetlError } from '../domain/errors.ts';
 import { JournalError } from '../journal/errors.ts';
 
@@ -14,17 +15,27 @@ export type ActivityFailureType =
   | 'fenced' // another attempt or execution has the run
   | 'defect'; // a bug, or a state that the rules forbid
 
-/** Runs the body of an activity and turns whatever it throws. @throws ApplicationFailure */
-export async function failing<T>(work: () => Promise<T>): Promise<T> {
+/** Runs the body of an activity and turns whatever it throws. @throws ApplicationFailure, CancelledFailure */
+export async function failing<T>(logger: Logger, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw toFailure(error);
+    const failure = toFailure(error);
+    if (failure instanceof ApplicationFailure && failure.type === 'defect')
+      logger.warn(failure.message, { stack: framesOf(error) });
+    throw failure;
   }
 }
 
-export function toFailure(error: unknown): ApplicationFailure {
+/** What the SDK says where it is the worker that stops, and nobody has asked for the activity's end. */
+const WORKER_STOPS = 'WORKER_SHUTDOWN';
+
+export function toFailure(error: unknown): ApplicationFailure | CancelledFailure {
   if (error instanceof ApplicationFailure) return error;
+  if (error instanceof CancelledFailure) {
+    if (error.message !== WORKER_STOPS) return error;
+    return failure('unavailable', 'the worker stops; another one goes on', false, { code: 'worker.stops' });
+  }
   if (error instanceof RetlError) {
     const type: ActivityFailureType = error.recourse === 'retry' ? 'unavailable' : 'invalid';
     return failure(type, error.message, error.recourse !== 'retry', { code: error.code });
@@ -42,6 +53,15 @@ export function toFailure(error: unknown): ApplicationFailure {
   // An error that nobody foresaw: its name says where to look, its message may say too much.
   const name = error instanceof Error ? error.name : typeof error;
   return failure('defect', `an unforeseen ${name}; the worker's log has its stack`, true, { code: 'defect' });
+}
+
+/** Where it happened: the frames of the stack, without the message above them, which may hold values. */
+function framesOf(error: unknown): string {
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  return stack
+    .split('\n')
+    .filter((line) => /^ +at /.test(line))
+    .join('\n');
 }
 
 function failure(

@@ -13,17 +13,18 @@ import type { AdmitArgs, CloseArgs, DeliverArgs, ReleaseArgs, RunRef } from './r
 import { guardRun, sealRun } from './seal.ts';
 
 export function createActivities(deps: Dependencies) {
+  const run = <T>(work: () => Promise<T>) => failing(deps.logger, work);
   return {
-    admit: (args: AdmitArgs) => failing(() => admitRun(deps, args)),
-    init: (ref: RunRef) => failing(() => initRun(deps, ref)),
-    extract: (ref: RunRef) => failing(() => extract(deps, ref)),
-    seal: (ref: RunRef) => failing(() => sealRun(deps, ref)),
-    guard: (ref: RunRef) => failing(() => guardRun(deps, ref)),
-    deliver: (args: DeliverArgs) => failing(() => deliver(deps, args)),
-    finish: (ref: RunRef) => failing(() => finishRun(deps, ref)),
-    promote: (ref: RunRef) => failing(() => promoteRun(deps, ref)),
-    close: (args: CloseArgs) => failing(() => close(deps, args)),
-    release: (args: ReleaseArgs) => failing(() => release(deps, args)),
+    admit: (args: AdmitArgs) => run(() => admitRun(deps, args)),
+    init: (ref: RunRef) => run(() => initRun(deps, ref)),
+    extract: (ref: RunRef) => run(() => extract(deps, ref)),
+    seal: (ref: RunRef) => run(() => sealRun(deps, ref)),
+    guard: (ref: RunRef) => run(() => guardRun(deps, ref)),
+    deliver: (args: DeliverArgs) => run(() => deliver(deps, args)),
+    finish: (ref: RunRef) => run(() => finishRun(deps, ref)),
+    promote: (ref: RunRef) => run(() => promoteRun(deps, ref)),
+    close: (args: CloseArgs) => run(() => close(deps, args)),
+    release: (args: ReleaseArgs) => run(() => release(deps, args)),
   };
 }
 
