@@ -5,16 +5,22 @@
 
 import { CancellationScope, condition, isCancellation, setHandler } from '@temporalio/workflow';
 import type { Carried } from '../domain/messages.ts';
+import { isUnavailable } from './endings.ts';
 import { abortSignal, cancelSignal, pauseSignal, resumeSignal } from './messages.ts';
+
+/** An activity under way, and who may stop it. */
+interface Stoppable {
+  readonly by: 'everybody' | 'cancel';
+  readonly scope: CancellationScope;
+}
 
 export class Control {
   paused: boolean;
   request: 'none' | 'cancel' | 'abort';
   /** Temporal itself was asked to cancel this execution, so that it must end as cancelled. */
   cancelledByTemporal = false;
-  /** Grows with every message: whoever waits looks again. */
   #messages = 0;
-  #scope: CancellationScope | null = null;
+  #underWay: Stoppable | null = null;
 
   constructor(carried: Carried | undefined) {
     this.paused = carried?.paused ?? false;
@@ -24,7 +30,7 @@ export class Control {
     setHandler(pauseSignal, () => {
       this.#messages += 1;
       this.paused = true;
-      this.#scope?.cancel();
+      this.#tell('pause');
     });
     setHandler(resumeSignal, () => {
       this.#messages += 1;
@@ -36,6 +42,11 @@ export class Control {
     });
   }
 
+  /** Grows with every message. Whoever is about to wait says which of them it has heeded. */
+  get messages(): number {
+    return this.#messages;
+  }
+
   /** Whether nothing may be launched now. */
   get stopping(): boolean {
     return this.paused || this.request !== 'none';
@@ -43,26 +54,20 @@ export class Control {
 
   /**
    * Runs an activity that is told to stop as soon as somebody asks for it, and waits for what it then says. `null` where
-   * it never began.
+   * it never began, or was stopped without an answer.
    */
   async stoppable<T>(work: () => Promise<T>): Promise<T | null> {
-    if (this.stopping) return null;
-    const scope = new CancellationScope({ cancellable: true });
-    this.#scope = scope;
-    try {
-      return await scope.run(work);
-    } catch (error) {
-      if (isCancellation(error)) return null;
-      throw error;
-    } finally {
-      this.#scope = null;
-    }
+    return this.stopping ? null : this.#run('everybody', work);
   }
 
-  /** Waits for `ms` (`null`: for ever), or until the next message. */
-  async wait(ms: number | null): Promise<void> {
-    const seen = this.#messages;
-    const spoken = () => this.#messages > seen;
+  /** Runs an activity that only a cancel that comes meanwhile may stop; `null` where it did. */
+  async unlessCancelled<T>(work: () => Promise<T>): Promise<T | null> {
+    return this.#run('cancel', work);
+  }
+
+  /** Waits for `ms` (`null`: for ever), or until there is a message after the first `heeded`. */
+  async wait(ms: number | null, heeded: number): Promise<void> {
+    const spoken = () => this.#messages > heeded;
     if (ms === null) await condition(spoken);
     else await condition(spoken, Math.max(1, Math.ceil(ms)));
   }
@@ -72,10 +77,28 @@ export class Control {
     await condition(() => !this.paused || this.request !== 'none');
   }
 
+  async #run<T>(by: Stoppable['by'], work: () => Promise<T>): Promise<T | null> {
+    const scope = new CancellationScope({ cancellable: true });
+    this.#underWay = { by, scope };
+    try {
+      return await scope.run(work);
+    } catch (error) {
+      // Temporal retries nothing that was told to stop. What would have been tried again has stopped, and not failed.
+      if (isCancellation(error) || (scope.consideredCancelled && isUnavailable(error))) return null;
+      throw error;
+    } finally {
+      this.#underWay = null;
+    }
+  }
+
   #stop(request: 'cancel' | 'abort'): void {
     this.#messages += 1;
     // An abort outlives a cancel that comes after it.
     if (this.request !== 'abort') this.request = request;
-    this.#scope?.cancel();
+    this.#tell(request);
+  }
+
+  #tell(message: 'cancel' | 'abort' | 'pause'): void {
+    if (this.#underWay?.by === 'everybody' || this.#underWay?.by === message) this.#underWay.scope.cancel();
   }
 }

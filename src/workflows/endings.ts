@@ -1,6 +1,6 @@
 /** How a run's workflow ends when it does not complete: as a failure with a type, or stopped on purpose. */
 
-import { ActivityFailure, ApplicationFailure } from '@temporalio/workflow';
+import { ActivityFailure, ApplicationFailure, ContinueAsNew, TemporalFailure } from '@temporalio/workflow';
 import type { ActivityFailureType } from '../activities/failures.ts';
 import type { FailureType } from '../domain/messages.ts';
 
@@ -34,8 +34,29 @@ export function causeOf(error: unknown): Cause {
   return { type, code: details?.code ?? type, message: cause.message };
 }
 
+/** Whether an activity failed in a way that is worth another try. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof ActivityFailure && causeOf(error).type === 'unavailable';
+}
+
 const TYPES: readonly ActivityFailureType[] = ['invalid', 'unavailable', 'fenced', 'defect'];
 
 export function fail(type: FailureType, code: string, message: string): ApplicationFailure {
   return ApplicationFailure.create({ type, message, nonRetryable: true, details: [{ code }] });
+}
+
+/**
+ * An error that nobody foresaw would fail the workflow task, and be tried again for ever, seen by nobody. The run's state
+ * is in the journal, so that the execution may as well end, and say so.
+ */
+export function defect(error: unknown): Error {
+  if (error instanceof TemporalFailure || error instanceof ContinueAsNew) return error;
+  const name = error instanceof Error ? error.name : typeof error;
+  return ApplicationFailure.create({
+    type: 'invalid' satisfies FailureType,
+    message: `a bug of the workflow (${name}): the run can be resumed once it is mended`,
+    nonRetryable: true,
+    details: [{ code: 'defect' }],
+    ...(error instanceof Error ? { cause: error } : {}),
+  });
 }

@@ -3,42 +3,59 @@
  * phases; what a phase does is in its activity, and what a phase may do is in the journal.
  */
 
-import { CancellationScope, CancelledFailure, continueAsNew, workflowInfo } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  CancellationScope,
+  CancelledFailure,
+  continueAsNew,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { AdmitResult, RunRef } from '../activities/results.ts';
-import { MIRROR_NAME, type MirrorInput, type MirrorResult } from '../domain/messages.ts';
+import type { MirrorInput, MirrorResult } from '../domain/messages.ts';
 import { PHASES, type Phase } from '../domain/run.ts';
 import { Control } from './control.ts';
-import { causeOf, Ending, fail } from './endings.ts';
+import { causeOf, defect, Ending, fail } from './endings.ts';
+import { decodeInput } from './input.ts';
 import { admit, deliver, extract, finish, guard, init, promote, seal } from './proxies.ts';
 import { Run } from './run.ts';
 import { View } from './view.ts';
 
 /** @throws ApplicationFailure with a type of domain/messages.ts; CancelledFailure where Temporal was asked to cancel. */
 export async function mirror(input: MirrorInput): Promise<MirrorResult> {
-  const name = mirrorName(input);
+  try {
+    return await execution(decodeInput(input));
+  } catch (error) {
+    throw defect(error);
+  }
+}
+
+async function execution(input: MirrorInput): Promise<MirrorResult> {
   const control = new Control(input.carried);
-  const view = new View(name, control);
+  const view = new View(input.mirror, control);
   // Cancellation is a request to stop in good order, not an exception in the middle of a receipt.
-  const result = await CancellationScope.nonCancellable(() => runs(name, input, control, view));
+  const result = await CancellationScope.nonCancellable(() => runs(input, control, view));
   if (control.cancelledByTemporal && result.outcome !== 'completed') throw new CancelledFailure('cancelled');
   return result;
 }
 
 /** Runs until one is fresh: an execution that resumed an earlier run goes on with a new one. */
-async function runs(name: string, input: MirrorInput, control: Control, view: View): Promise<MirrorResult> {
+async function runs(input: MirrorInput, control: Control, view: View): Promise<MirrorResult> {
   const { firstExecutionRunId } = workflowInfo();
   let resumed = input.carried?.resumed ?? false;
+  let last: MirrorResult | null = null;
   for (;;) {
-    const admission = await admitted(name, firstExecutionRunId, view);
+    const admission = await admitted(input.mirror, firstExecutionRunId, control, view);
+    if (admission === null) return last ?? neverAdmitted(view);
     const ref: RunRef = { run: admission.run, firstRunId: firstExecutionRunId };
     resumed ||= admission.resume === 'sealed';
-    const run = new Run(ref, control, view, () => carryOn(name, admission.run, resumed, control));
+    const run = new Run(ref, control, view, () => carryOn(input.mirror, admission.run, resumed, control));
     if (admission.resume === 'discard' || admission.resume === 'expired') {
-      await run.discard(admission);
+      const stopped = await run.discard(admission);
+      if (stopped !== null) return stopped;
       continue;
     }
-    const result = await run.guarded(() => phases(run, admission.phase));
-    if (result.outcome !== 'completed' || !resumed || control.request !== 'none') return result;
+    last = await run.guarded(() => phases(run, admission.phase));
+    if (last.outcome !== 'completed' || !resumed || control.request !== 'none') return last;
     resumed = false;
   }
 }
@@ -68,6 +85,7 @@ function sealed(result: Awaited<ReturnType<typeof seal>>): void {
 
 function passed(result: Awaited<ReturnType<typeof guard>>): void {
   if (result.kind === 'passed') return;
+  if (result.kind === 'invalid') throw new Ending('invalid', result.code, result.message);
   const { counts, held, code } = result;
   throw new Ending(
     'guard-held',
@@ -77,21 +95,29 @@ function passed(result: Awaited<ReturnType<typeof guard>>): void {
   );
 }
 
+/** Resolves to `null` where somebody cancelled before the journal had answered. */
 async function admitted(
   mirror: string,
   firstRunId: string,
+  control: Control,
   view: View,
-): Promise<Extract<AdmitResult, { kind: 'admitted' }>> {
-  let result: AdmitResult;
+): Promise<Extract<AdmitResult, { kind: 'admitted' }> | null> {
+  let result: AdmitResult | null;
   try {
-    result = await admit({ mirror, firstRunId });
+    result = await control.unlessCancelled(() => admit({ mirror, firstRunId }));
   } catch (error) {
+    if (!(error instanceof ActivityFailure)) throw error;
     const cause = causeOf(error);
     throw fail(cause.type === 'unavailable' ? 'unavailable' : 'invalid', cause.code, cause.message);
   }
-  if (result.kind === 'refused') throw fail('refused', result.code, `${result.code}: ${result.message}`);
-  view.admitted(result.run, result.counts, result.searchAttributes);
+  if (result?.kind === 'refused') throw fail('refused', result.code, `${result.code}: ${result.message}`);
+  if (result !== null) view.admitted(result.run, result.counts, result.searchAttributes);
   return result;
+}
+
+function neverAdmitted(view: View): MirrorResult {
+  view.ended('cancelled');
+  return { outcome: 'cancelled', runId: null, counts: view.counts, abortTooLate: false };
 }
 
 /** Continues as new when Temporal suggests it, losing no message: all of them are in what is carried. */
@@ -101,10 +127,4 @@ async function carryOn(name: string, runId: string, resumed: boolean, control: C
     mirror: name,
     carried: { runId, paused: control.paused, control: control.request, resumed },
   });
-}
-
-function mirrorName(input: unknown): string {
-  const name = typeof input === 'object' && input !== null && 'mirror' in input ? input.mirror : undefined;
-  if (typeof name === 'string' && MIRROR_NAME.test(name)) return name;
-  throw fail('invalid', 'input', 'the input is {"mirror": "<name>"}, with the name of a configured mirror');
 }

@@ -21,9 +21,17 @@ const retry = {
 /** Told to stop, an activity first records what it has in flight: the workflow waits for that. */
 const cancellationType = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
 
-/** Short journal writes. */
-export const { admit, release } = proxyActivities<Activities>({
-  startToCloseTimeout: '2 minutes',
+/** Has no attempt yet that would send heartbeats. Longer than the journal waits for a lock. */
+export const { admit } = proxyActivities<Activities>({
+  startToCloseTimeout: '40 seconds',
+  cancellationType,
+  retry,
+});
+
+/** A courtesy: nobody who cancels should have to wait for a journal that is away. */
+export const { release } = proxyActivities<Activities>({
+  startToCloseTimeout: '1 minute',
+  scheduleToCloseTimeout: '1 minute',
   heartbeatTimeout: HEARTBEAT,
   cancellationType,
   retry,

@@ -3,6 +3,7 @@
  * and endings that leave nothing unresolved behind.
  */
 
+import { ActivityFailure } from '@temporalio/workflow';
 import type { AdmitResult, CloseArgs, RunRef, StepResult } from '../activities/results.ts';
 import type { MirrorResult, Waiting } from '../domain/messages.ts';
 import { isSealed, type Phase, type RunCounts } from '../domain/run.ts';
@@ -10,6 +11,7 @@ import type { Control } from './control.ts';
 import { type Cause, causeOf, Ending, fail } from './endings.ts';
 import { close, deliver, finish, init, promote, release } from './proxies.ts';
 import type { View } from './view.ts';
+import { unresolvedAfter, type Wait, waitOf } from './waits.ts';
 
 /** Windows begin short, so that progress shows early, and grow, so that a long run costs few events. */
 const FIRST_WINDOW_MS = 5_000;
@@ -17,7 +19,6 @@ const LONGEST_WINDOW_MS = 60_000;
 
 export class Run {
   #phase: Phase = 'init';
-  #abortTooLate = false;
 
   constructor(
     readonly ref: RunRef,
@@ -31,7 +32,9 @@ export class Run {
     this.#enter(phase);
     for (let window = 0; ; window++) {
       await this.#mayGoOn();
-      await this.carryOn();
+      // Not before something has been done: an execution must be worth the second that a new one costs.
+      if (window > 0) await this.carryOn();
+      const heeded = this.control.messages;
       const result = await this.control.stoppable(() => call(windowMs(window)));
       if (result === null) continue;
       this.view.count(result.counts);
@@ -43,7 +46,7 @@ export class Run {
           break;
         case 'wait':
         case 'blocked':
-          await this.#waitFor(result);
+          await this.#waitFor(waitOf(result), heeded);
           break;
         case 'rejected':
           throw new Ending('rejected', result.code);
@@ -60,8 +63,11 @@ export class Run {
     check: (result: T) => void,
   ): Promise<void> {
     this.#enter(phase);
-    await this.#mayGoOn();
-    const result = await call();
+    let result: T | null = null;
+    while (result === null) {
+      await this.#mayGoOn();
+      result = await this.control.stoppable(call);
+    }
     this.view.count(result.counts);
     check(result);
   }
@@ -69,39 +75,57 @@ export class Run {
   /** The finish is accepted: an abort is too late, and so is a cancel. */
   async promoted(call: () => Promise<{ readonly counts: RunCounts }>): Promise<void> {
     this.#enter('promote');
-    this.#abortTooLate = this.control.request === 'abort';
     this.view.count((await call()).counts);
   }
 
   /** Runs the phases and turns whatever ends them into the end of the run. @throws ApplicationFailure */
   async guarded(phases: () => Promise<void>): Promise<MirrorResult> {
-    try {
+    return this.#toTheEnd(async () => {
       await phases();
-    } catch (error) {
-      if (error instanceof Ending) return this.#ended(error);
-      throw isFailure(error) ? await this.#failed(causeOf(error)) : error;
-    }
-    this.view.ended('completed');
-    return this.#result('completed');
+      return this.#result('completed');
+    });
   }
 
-  /** An extraction that was never sealed, or a generation too old to resume: closed, once nothing is unresolved. */
-  async discard(admission: Extract<AdmitResult, { kind: 'admitted' }>): Promise<void> {
+  /**
+   * An extraction that was never sealed, or a generation too old to resume: closed, once nothing is unresolved. Resolves
+   * to `null` where a fresh run may follow. @throws ApplicationFailure
+   */
+  async discard(admission: Extract<AdmitResult, { kind: 'admitted' }>): Promise<MirrorResult | null> {
     this.#phase = admission.phase;
-    await this.#close(admission.resume === 'expired' ? 'expired' : 'discarded', null);
+    return this.#toTheEnd(async () => {
+      const closed = await this.#close(admission.resume === 'expired' ? 'expired' : 'discarded', null);
+      switch (this.control.request) {
+        case 'none':
+          return null;
+        case 'cancel':
+          return this.#result(closed ? 'cancelled' : 'completed');
+        case 'abort':
+          return this.#result(closed ? 'aborted' : 'completed');
+      }
+    });
+  }
+
+  /** What ends the work may itself be ended: by a cancel while it waits, or by a journal that stays away. */
+  async #toTheEnd<T>(work: () => Promise<T>): Promise<T | MirrorResult> {
+    let next: () => Promise<T | MirrorResult> = work;
+    for (;;) {
+      try {
+        return await next();
+      } catch (error) {
+        if (error instanceof Ending) next = () => this.#ended(error);
+        else if (error instanceof ActivityFailure) next = () => this.#failed(causeOf(error));
+        else throw error;
+      }
+    }
   }
 
   async #ended(ending: Ending): Promise<MirrorResult> {
     switch (ending.how) {
       case 'cancel':
         await this.#release('cancelled', null);
-        this.view.ended('cancelled');
         return this.#result('cancelled');
-      case 'abort': {
-        const closed = await this.#close('aborted', null);
-        this.view.ended(closed ? 'aborted' : 'completed');
-        return this.#result(closed ? 'aborted' : 'completed');
-      }
+      case 'abort':
+        return this.#result((await this.#close('aborted', null)) ? 'aborted' : 'completed');
       case 'rejected':
         await this.#close('rejected', ending.code);
         this.view.ended('rejected');
@@ -126,34 +150,53 @@ export class Run {
   }
 
   /** An activity failed for good. Before the seal nothing was sent, and bad data or settings end the run. */
-  async #failed(cause: Cause): Promise<Error> {
-    if (cause.type === 'fenced')
-      return fail('refused', cause.code, `${cause.message}: another execution has the run`);
+  async #failed(cause: Cause): Promise<never> {
+    if (cause.type === 'fenced') {
+      throw fail('refused', cause.code, `${cause.message}: another execution has the run`);
+    }
     const code = cause.code.slice(0, 80);
-    if (cause.type === 'invalid' && !isSealed(this.#phase))
-      await this.#close('invalid', code).catch(() => {});
+    if (cause.type === 'invalid' && !isSealed(this.#phase)) await this.#closeIfPossible('invalid', code);
     else await this.#release('failed', code);
     this.view.ended(cause.type);
     const type = cause.type === 'defect' ? 'invalid' : cause.type;
-    return fail(type, cause.code, cause.message);
+    throw fail(type, cause.code, cause.message);
+  }
+
+  /** A run that cannot be closed must not hide why it ended. */
+  async #closeIfPossible(closing: CloseArgs['closing'], reason: string): Promise<void> {
+    try {
+      await this.#close(closing, reason);
+    } catch (error) {
+      if (!(error instanceof ActivityFailure)) throw error;
+      await this.#release('failed', reason);
+    }
   }
 
   /**
    * Closes the run once nothing of it is unresolved (rule 10). Resolves to false where its finish turned out to be
-   * accepted: then it is promoted, and completes.
+   * accepted: then it is promoted, and completes. @throws Ending where it must wait and somebody cancels: then the next
+   * execution resolves and closes it. Only an abort outlives a cancel.
    */
   async #close(closing: CloseArgs['closing'], reason: string | null): Promise<boolean> {
+    let heeded = this.control.messages;
+    let last: StepResult | null = null;
     for (;;) {
-      const result = await close({ ...this.ref, closing, reason });
-      this.view.count(result.counts);
-      if (result.kind === 'closed') return true;
-      if (result.kind === 'too-late') {
+      const result = await this.control.unlessCancelled(() => close({ ...this.ref, closing, reason }));
+      if (result !== null) this.view.count(result.counts);
+      if (result?.kind === 'closed') return true;
+      if (result?.kind === 'too-late') {
         await this.promoted(() => promote(this.ref));
         return false;
       }
-      const step = await this.#resolve();
-      this.view.count(step.counts);
-      if (step.kind === 'wait' || step.kind === 'blocked') await this.#waitFor(step);
+      // A step's wait counts only where something still has to be waited for.
+      const wait = last === null ? null : unresolvedAfter(last);
+      if (wait !== null) await this.#waitFor(wait, heeded);
+      if (closing !== 'aborted' && this.control.request === 'cancel') throw new Ending('cancel', 'cancel');
+      // The next execution comes to these two ends by itself; from the others it would take up the run.
+      if (last !== null && (closing === 'aborted' || closing === 'rejected')) await this.carryOn();
+      heeded = this.control.messages;
+      last = await this.control.unlessCancelled(() => this.#resolve());
+      if (last !== null) this.view.count(last.counts);
     }
   }
 
@@ -189,19 +232,15 @@ export class Run {
     if (this.control.request !== 'none') throw new Ending(this.control.request, this.control.request);
   }
 
-  async #waitFor(result: Extract<StepResult, { kind: 'wait' | 'blocked' }>): Promise<void> {
-    const ms = result.kind === 'wait' ? result.ms : null;
-    const waiting: Waiting = {
-      kind: result.kind === 'wait' ? 'retry' : 'blocked',
-      code: result.code,
-      untilMs: ms === null ? null : Date.now() + ms,
-      batch: result.batch,
-    };
-    await this.view.while(waiting, () => this.control.wait(ms));
+  async #waitFor({ kind, code, ms, batch }: Wait, heeded: number): Promise<void> {
+    const waiting: Waiting = { kind, code, untilMs: ms === null ? null : Date.now() + ms, batch };
+    await this.view.while(waiting, () => this.control.wait(ms, heeded));
   }
 
   #result(outcome: MirrorResult['outcome']): MirrorResult {
-    return { outcome, runId: this.ref.run, counts: this.view.counts, abortTooLate: this.#abortTooLate };
+    this.view.ended(outcome);
+    const abortTooLate = outcome === 'completed' && this.control.request === 'abort';
+    return { outcome, runId: this.ref.run, counts: this.view.counts, abortTooLate };
   }
 }
 
@@ -214,9 +253,4 @@ function windowMs(window: number): number {
 function rejectedInWords(code: string, counts: RunCounts): string {
   const rows = counts.rejected === 0 ? 'a whole request' : `${counts.rejected} members`;
   return `run.rejected (${code}): the destination refused ${rows}; what was accepted stays accepted.`;
-}
-
-/** Activities fail with a class of Temporal's; continue-as-new passes through here as an exception, too. */
-function isFailure(error: unknown): boolean {
-  return error instanceof Error && ['ActivityFailure', 'ApplicationFailure'].includes(error.name);
 }

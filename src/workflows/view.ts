@@ -124,5 +124,9 @@ export class View {
 function waitingInWords(waiting: Waiting): string {
   const until = waiting.untilMs === null ? '' : `, until ${new Date(waiting.untilMs).toISOString()}`;
   const batch = waiting.batch === null ? '' : `, batch \`${waiting.batch}\``;
-  return `**Waits (${waiting.kind}: ${waiting.code}${until}${batch}).** ${ADVICE[waiting.kind]}`;
+  const settings = waiting.kind === 'blocked' && waiting.batch === null;
+  const advice = settings
+    ? 'Mend credentials, rights or settings; `resume` asks again.'
+    : ADVICE[waiting.kind];
+  return `**Waits (${waiting.kind}: ${waiting.code}${until}${batch}).** ${advice}`;
 }

@@ -1,0 +1,41 @@
+/** What a run waits for, and for how long, when a step could not go on. */
+
+import type { StepResult } from '../activities/results.ts';
+
+/** Bounds what an adapter asks for; whoever waited that long only asks again. */
+const LONGEST_WAIT_MS = 7 * 86_400_000;
+const ASK_AGAIN_MS = 60_000;
+
+export interface Wait {
+  readonly kind: 'retry' | 'blocked';
+  readonly code: string;
+  /** `null`: until somebody says something. */
+  readonly ms: number | null;
+  readonly batch: string | null;
+}
+
+/** What a step asks to wait for. */
+export function waitOf(step: Extract<StepResult, { kind: 'wait' | 'blocked' }>): Wait {
+  const { code, batch } = step;
+  if (step.kind === 'blocked') return { kind: 'blocked', code, ms: null, batch };
+  // Not every number survives JSON.
+  const ms = Number.isFinite(step.ms) ? Math.min(LONGEST_WAIT_MS, Math.max(0, step.ms)) : ASK_AGAIN_MS;
+  return { kind: 'retry', code, ms, batch };
+}
+
+/** How long to wait before asking again where `step` has left something unresolved; `null`: not at all. */
+export function unresolvedAfter(step: StepResult): Wait | null {
+  switch (step.kind) {
+    case 'wait':
+    case 'blocked':
+      return waitOf(step);
+    case 'misconfigured':
+      return { kind: 'blocked', code: step.code, ms: null, batch: null };
+    case 'more':
+    case 'stopped':
+      return null;
+    case 'done':
+    case 'rejected':
+      return { kind: 'retry', code: 'unresolved', ms: ASK_AGAIN_MS, batch: null };
+  }
+}
