@@ -37,6 +37,8 @@ export function mirrorJsonSchema(types: SystemTypes): Json {
     };
   }
   schema.oneOf = [{ required: ['members'] }, { required: ['mapping'] }];
+  const schedule = schema.properties?.schedule;
+  if (typeof schedule === 'object') schedule.oneOf = [{ required: ['every'] }, { required: ['cron'] }];
   return titled(schema, 'a retl mirror');
 }
 

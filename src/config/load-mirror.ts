@@ -1,5 +1,6 @@
 /** Reads one file of `mirrors/`: its own form, then what it refers to (connections, destination type, module). */
 
+import type { ScheduleSettings } from '../domain/schedule.ts';
 import type { ConnectionSettings, MirrorSettings } from '../domain/settings.ts';
 import { type ConnectionUse, isMapping } from './check-connections.ts';
 import { issueProblems, sentence, valueAt } from './issue-problems.ts';
@@ -10,6 +11,7 @@ import { type MirrorInputFile, mirrorInput } from './mirror-schema.ts';
 import { baselineOf, listOf, mirrorSettings, strategyOf } from './mirror-settings.ts';
 import { nearest } from './nearest.ts';
 import type { Path, Problem } from './problem.ts';
+import { scheduleSettings } from './schedule-schema.ts';
 import { referencesIn } from './secrets.ts';
 import { type DestinationType, type SystemTypes, typeNames } from './system-types.ts';
 import { parseYamlFile, type YamlFile } from './yaml-file.ts';
@@ -23,14 +25,18 @@ export interface MirrorContext {
 
 export interface MirrorRead {
   readonly settings: MirrorSettings | null;
+  /** `null` where the mirror runs only when somebody starts it. */
+  readonly schedule: ScheduleSettings | null;
   readonly problems: readonly Problem[];
   /** What the file says of connections, also where it has errors elsewhere. */
   readonly uses: readonly ConnectionUse[];
 }
 
+const NOTHING: Pick<MirrorRead, 'settings' | 'schedule'> = { settings: null, schedule: null };
+
 export async function readMirror(found: MirrorFile, context: MirrorContext): Promise<MirrorRead> {
   const parsed = parseYamlFile(found.file, found.bytes);
-  if (parsed.kind === 'invalid') return { settings: null, problems: parsed.problems, uses: [] };
+  if (parsed.kind === 'invalid') return { ...NOTHING, problems: parsed.problems, uses: [] };
   const { file } = parsed;
   const result = mirrorInput.safeParse(file.value);
   const place = { file, base: [], schema: mirrorInput, value: file.value, showValues: true };
@@ -42,7 +48,7 @@ export async function readMirror(found: MirrorFile, context: MirrorContext): Pro
   const uses = [source.use, destination.use].flatMap((use) => (use === null ? [] : [use]));
   if (result.success) problems.push(...agreementProblems(file, result.data, destination));
   if (!result.success || problems.length > 0 || source.connection === null || destination.connection === null)
-    return { settings: null, problems, uses };
+    return { ...NOTHING, problems, uses };
   const settings = mirrorSettings(result.data, {
     mirror: found.mirror,
     source: source.connection,
@@ -53,7 +59,8 @@ export async function readMirror(found: MirrorFile, context: MirrorContext): Pro
     },
     module: module.mapping,
   });
-  return { settings, problems, uses };
+  const schedule = result.data.schedule === undefined ? null : scheduleSettings(result.data.schedule);
+  return { settings, schedule, problems, uses };
 }
 
 interface Connected {

@@ -7,10 +7,11 @@
 import { access } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
 import { RetlError } from '../domain/errors.ts';
+import type { ScheduleTable } from '../domain/schedule.ts';
 import type { MirrorSettings, ProjectSettings } from '../domain/settings.ts';
 import { checkConnections } from './check-connections.ts';
 import { type BaseSettings, PROJECT_FILE, readBase } from './load-base.ts';
-import { readMirror } from './load-mirror.ts';
+import { type MirrorRead, readMirror } from './load-mirror.ts';
 import { type MirrorFiles, mirrorFiles } from './mirror-files.ts';
 import { type Problem, problemText, sortProblems } from './problem.ts';
 import { type SecretAccess, secretsOf } from './secrets.ts';
@@ -71,7 +72,15 @@ async function readProject(
   const settings = mirrors.flatMap((mirror): MirrorSettings[] =>
     mirror.settings === null ? [] : [mirror.settings],
   );
-  return { kind: 'ok', settings: { ...base.settings, mirrors: settings } };
+  return { kind: 'ok', settings: { ...base.settings, mirrors: settings, schedules: schedulesOf(mirrors) } };
+}
+
+function schedulesOf(mirrors: readonly MirrorRead[]): ScheduleTable {
+  return Object.fromEntries(
+    mirrors.flatMap(({ settings, schedule }) =>
+      settings === null || schedule === null ? [] : [[settings.mirror, schedule]],
+    ),
+  );
 }
 
 /** Reads `retl.yaml` alone; see {@link BaseSettings}. */

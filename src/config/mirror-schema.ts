@@ -6,9 +6,7 @@
 import { z } from 'zod';
 import { MAX_MEMBERS_PER_ROW } from '../domain/member.ts';
 import {
-  DURATION_PATTERN,
   DURATION_WORDS,
-  parseDuration,
   parseShare,
   parseSize,
   SHARE_PATTERN,
@@ -16,6 +14,8 @@ import {
   SIZE_PATTERN,
   SIZE_WORDS,
 } from './quantities.ts';
+import { durationFrom, quantity } from './quantity-schema.ts';
+import { scheduleInput } from './schedule-schema.ts';
 
 /** Name of a mirror: its file's name without `.yaml`. */
 export const MIRROR_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
@@ -97,20 +97,6 @@ const memberInput = z.strictObject({
   ).optional(),
 });
 
-/** A text of the given form whose meaning is within bounds; a wrong form is told once, not twice. */
-function quantity(
-  pattern: RegExp,
-  parsed: (text: string) => number | null,
-  [least, most]: readonly [number, number],
-  error: string,
-) {
-  const isWithin = (text: string) => {
-    const value = parsed(text);
-    return !pattern.test(text) || (value !== null && value >= least && value <= most);
-  };
-  return z.string().regex(pattern).refine(isWithin, { error });
-}
-
 const [LEAST_BYTES, MOST_BYTES] = [1024, 256 * 1024 ** 2];
 
 const size = z
@@ -120,12 +106,7 @@ const size = z
   ])
   .describe(SIZE_WORDS);
 
-const duration = quantity(
-  DURATION_PATTERN,
-  parseDuration,
-  [1000, 366 * 86_400_000],
-  'The duration must be between 1s and 366d.',
-).describe(DURATION_WORDS);
+const duration = durationFrom(1000, '1s').describe(DURATION_WORDS);
 
 const share = quantity(SHARE_PATTERN, parseShare, [0, 1], 'A share cannot be more than 100%.').describe(
   SHARE_WORDS,
@@ -243,6 +224,11 @@ export const mirrorInput = z
       .optional(),
     resume_max_age: duration
       .meta({ description: DURATION_WORDS, default: DEFAULTS.resume_max_age })
+      .optional(),
+    schedule: scheduleInput
+      .describe(
+        'when it runs by itself: {every: 15m} or {cron: "0 6 * * 1-5", time_zone}, with jitter, overlap, catch_up, pause_on_failure',
+      )
       .optional(),
   })
   .refine((mirror) => (mirror.members === undefined) !== (mirror.mapping === undefined), {

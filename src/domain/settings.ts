@@ -3,6 +3,7 @@
  * stores. Secrets stand in it by reference only (`${env:NAME}`, `${file:path}`).
  */
 
+import type { ScheduleTable } from './schedule.ts';
 import type { SourceValue } from './source-row.ts';
 
 export type Options = { readonly [key: string]: SourceValue };
@@ -115,4 +116,6 @@ export interface ProjectSettings {
   readonly connections: { readonly [name: string]: ConnectionSettings };
   /** In order of their names. */
   readonly mirrors: readonly MirrorSettings[];
+  /** Beside the mirrors and not in them: when a mirror runs is no part of a run's revision. */
+  readonly schedules: ScheduleTable;
 }

@@ -55,6 +55,7 @@ test('a mirror is read into plain settings, its secrets left as references', asy
         resumeMaxAgeMs: 86_400_000,
       },
     ],
+    schedules: {},
   });
 });
 
