@@ -5,6 +5,7 @@
 
 import { ActivityFailure } from '@temporalio/workflow';
 import type { AdmitResult, CloseArgs, RunRef, StepResult } from '../activities/results.ts';
+import { assertNever } from '../domain/assert-never.ts';
 import type { MirrorResult, Waiting } from '../domain/messages.ts';
 import { isSealed, type Phase, type RunCounts } from '../domain/run.ts';
 import type { Control } from './control.ts';
@@ -52,6 +53,9 @@ export class Run {
           throw new Ending('rejected', result.code);
         case 'misconfigured':
           throw new Ending('misconfigured', result.code);
+        default:
+          // A worker of another release has answered: not to be asked again and again.
+          return assertNever(result);
       }
     }
   }
@@ -101,6 +105,8 @@ export class Run {
           return this.#result(closed ? 'cancelled' : 'completed');
         case 'abort':
           return this.#result(closed ? 'aborted' : 'completed');
+        default:
+          return assertNever(this.control.request);
       }
     });
   }
@@ -146,6 +152,8 @@ export class Run {
           ending.code,
           `destination.misconfigured (${ending.code}): nothing was applied. ${MEND}`,
         );
+      default:
+        return assertNever(ending.how);
     }
   }
 

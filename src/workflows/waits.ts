@@ -1,6 +1,7 @@
 /** What a run waits for, and for how long, when a step could not go on. */
 
 import type { StepResult } from '../activities/results.ts';
+import { assertNever } from '../domain/assert-never.ts';
 
 /** Bounds what an adapter asks for; whoever waited that long only asks again. */
 const LONGEST_WAIT_MS = 7 * 86_400_000;
@@ -37,5 +38,7 @@ export function unresolvedAfter(step: StepResult): Wait | null {
     case 'done':
     case 'rejected':
       return { kind: 'retry', code: 'unresolved', ms: ASK_AGAIN_MS, batch: null };
+    default:
+      return assertNever(step);
   }
 }

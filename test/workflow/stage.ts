@@ -63,12 +63,16 @@ export class Stage {
   }
 
   /** Starts a mirror whose activities follow the plan. */
-  async start(plan: Plan | Script = {}, input: unknown = { mirror: 'vip-customers' }): Promise<Act> {
+  async start(plan: Plan | Script = {}, ...input: readonly [unknown?]): Promise<Act> {
     const script = plan instanceof Script ? plan : new Script(plan);
     serial += 1;
     const workflowId = `mirror/${serial}`;
     this.#scripts.set(workflowId, script);
-    const options = { workflowId, taskQueue: TASK_QUEUE, args: [input] };
+    const options = {
+      workflowId,
+      taskQueue: TASK_QUEUE,
+      args: input.length === 0 ? [{ mirror: 'vip-customers' }] : [...input],
+    };
     return new Act(await this.client.start(MIRROR_WORKFLOW, options), script);
   }
 
