@@ -8,18 +8,18 @@ import { RetlError } from '../domain/errors.ts';
 import { stepBatch } from '../journal/batch-record.ts';
 import { recordBaseline } from '../journal/runs.ts';
 import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
-import { backoffMs } from './delivery/policy.ts';
+import { BACKOFF_FIRST_MS, BACKOFF_MAX_MS, backoffMs } from './delivery/policy.ts';
 import type { Dependencies } from './deps.ts';
 import type { RunRef, StepResult } from './results.ts';
 import { runStep } from './step.ts';
 
-/** @throws RetlError `destination.unavailable`, `destination.not-empty`, `destination.baseline-unknown`, `destination.misconfigured`, … */
+/** @throws RetlError `destination.not-empty`, `destination.baseline-unknown`, `destination.misconfigured`, … */
 export async function initRun(deps: Dependencies, ref: RunRef): Promise<StepResult> {
   return withAttempt(deps, ref, 'init', async (a) => {
     if (a.record.phase !== 'init') return { kind: 'done', counts: await a.counts() };
     return withWriter(a, async (w) => {
-      await requireReady(w);
-      if (a.record.baseline === null) await proveBaseline(a, w);
+      const wait = (await notReady(a, w)) ?? (await baselineNotProven(a, w));
+      if (wait !== null) return wait;
       return runStep(a, w, {
         action: 'init',
         request: () => null,
@@ -30,33 +30,43 @@ export async function initRun(deps: Dependencies, ref: RunRef): Promise<StepResu
   });
 }
 
-/** Missing rights surface here, before anything is read or written. */
-async function requireReady(w: OpenWriter): Promise<void> {
+/** Missing rights surface here, before anything is read or written; `null`: it is ready. */
+async function notReady(a: RunAttempt, w: OpenWriter): Promise<StepResult | null> {
   const problems = await w.writer.preflight();
-  if (problems.length === 0) return;
-  if (problems.every((p) => p.transient === true)) {
-    throw new RetlError('destination.unavailable', { problems: problems.map((p) => p.code) });
-  }
+  const [first] = problems;
+  if (first === undefined) return null;
+  if (problems.every((p) => p.transient === true)) return away(a, first.code);
   throw new RetlError('destination.misconfigured', {
     problems: problems.map((p) => `${p.code}: ${p.message} ${p.remedy}`),
   });
 }
 
-/** Rule for `new-empty`: the adapter looks where it can, else an operator vouches. */
-async function proveBaseline(a: RunAttempt, w: OpenWriter): Promise<void> {
+/** Rule for `new-empty`: the adapter looks where it can, else an operator vouches; `null`: it is on record. */
+async function baselineNotProven(a: RunAttempt, w: OpenWriter): Promise<StepResult | null> {
+  if (a.record.baseline !== null) return null;
   const { kind, attested } = a.settings.baseline;
   const check: EmptyCheck = await w.writer.checkEmpty();
   switch (check.kind) {
     case 'empty':
-      return recordBaseline(a.deps.journal, a.attempt, kind, 'verified', null);
+      await recordBaseline(a.deps.journal, a.attempt, kind, 'verified', null);
+      return null;
     case 'not-empty':
       throw new RetlError('destination.not-empty', { mirror: a.record.mirror });
+    case 'misconfigured':
+      throw new RetlError('destination.misconfigured', { check: check.code });
     case 'failed':
-      throw new RetlError('destination.unavailable', { check: check.code });
+      return away(a, check.code);
     case 'cannot-look':
       if (attested === null) throw new RetlError('destination.baseline-unknown', { mirror: a.record.mirror });
-      return recordBaseline(a.deps.journal, a.attempt, kind, 'attested', attested);
+      await recordBaseline(a.deps.journal, a.attempt, kind, 'attested', attested);
+      return null;
   }
+}
+
+/** Nothing has been sent yet: the run waits, visibly, each time for about as long as it has waited already. */
+async function away(a: RunAttempt, code: string): Promise<StepResult> {
+  const ms = Math.min(BACKOFF_MAX_MS, Math.max(BACKOFF_FIRST_MS, a.record.ageMs));
+  return { kind: 'wait', code, ms, batch: null, counts: await a.counts() };
 }
 
 /** Rejoins the session that `init` opened; resolves to `null` when the writer is ready. */

@@ -118,6 +118,9 @@ export type EmptyCheck =
   | { readonly kind: 'not-empty' }
   /** The adapter has no way to look: an operator must attest it. */
   | { readonly kind: 'cannot-look' }
+  /** It answered, and the settings do not say how to read that: asking again would change nothing. */
+  | { readonly kind: 'misconfigured'; readonly code: ReasonCode }
+  /** It may answer later. */
   | { readonly kind: 'failed'; readonly code: ReasonCode };
 
 /** One problem found by `preflight`, for the user: no values, no secrets. */

@@ -35,6 +35,8 @@ export interface RunRecord {
   readonly removalsEnd: bigint | null;
   readonly operationsHoldBytes: boolean;
   readonly held: number;
+  /** Milliseconds since it was opened, by the journal's clock. */
+  readonly ageMs: number;
   /** Whether a request is sending, staged or unknown. */
   readonly unresolved: boolean;
 }
@@ -44,6 +46,7 @@ const RUN = `
     r.closing, t.baseline, (select log_id::text from retl.journal) as log_id, g.generation_id,
     encode(g.digest, 'hex') as digest, coalesce(g.members, 0) as members, r.first_sequence, r.additions_end,
     r.removals_end, coalesce(r.operations_hold_bytes, false) as holds_bytes, t.held,
+    floor(extract(epoch from clock_timestamp() - r.opened_at) * 1000)::bigint as age_ms,
     exists (select from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged'))
       as unresolved
   from retl.run r
@@ -77,6 +80,7 @@ export async function loadRun(db: Queryable, id: RunId): Promise<RunRecord> {
     removalsEnd: bigOrNull(row, 'removals_end'),
     operationsHoldBytes: flag(row, 'holds_bytes'),
     held: number(row, 'held'),
+    ageMs: number(row, 'age_ms'),
     unresolved: flag(row, 'unresolved'),
   };
 }

@@ -106,7 +106,7 @@ describe.concurrent('types', () => {
     ['uuids', 'uuid[]', [`array['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', null]::uuid[]`]],
     ['bytes', 'bytea', [`'\\x'`, `'\\x00ff0a0d5c'`, 'null']],
   ];
-  test.each(cases)('%s (%s) keeps its exact value', (name, type, values, prelude) =>
+  test.for(cases)('%s (%s) keeps its exact value', ([name, type, values, prelude]) =>
     roundTrip(`type-${name}`, type, values, prelude),
   );
 

@@ -9,8 +9,8 @@ export const SEND_DEADLINE_MS = 300_000;
 export const PAGE_BYTES = 8 * 1024 * 1024;
 export const FIRST_PAGE_ROWS = 256;
 
-const BACKOFF_FIRST_MS = 1_000;
-const BACKOFF_MAX_MS = 60_000;
+export const BACKOFF_FIRST_MS = 1_000;
+export const BACKOFF_MAX_MS = 60_000;
 
 /** Wait before the next sending of the same operations, in ms, where the provider gave none. */
 export function backoffMs(sendings: number): number {

@@ -133,6 +133,10 @@ function watch(outgoing: ClientRequest, timeoutMs: number, running: Set<() => vo
       mayHaveLeft = true;
     });
     outgoing.on('error', (error) => stop(error instanceof NotConnected ? error.code : lossCode(error)));
+    // Without an error and without a response, where the server changes protocols unasked.
+    outgoing.on('close', () => {
+      if (body === null) stop('connection-lost');
+    });
     outgoing.on('response', (incoming) => {
       const reading = new ReplyBody(incoming, outgoing);
       body = reading;

@@ -57,7 +57,7 @@ export class HttpWriter implements Writer {
     const found = content.kind === 'json' ? at(content.value, read.count ?? read.list ?? '') : undefined;
     const size = read.count === undefined ? (Array.isArray(found) ? found.length : undefined) : found;
     if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0)
-      return { kind: 'failed', code: 'reply-not-understood' };
+      return { kind: 'misconfigured', code: 'reply-not-understood' };
     return { kind: size === 0 ? 'empty' : 'not-empty' };
   }
 
