@@ -278,3 +278,35 @@ describe.concurrent('a destination that asks for patience', () => {
     expect(await scene.run()).toMatchObject({ kind: 'failed', type: 'rejected' });
   });
 });
+
+describe('several requests in flight', () => {
+  const crowd = { batch: { rows: 1, in_flight: 8 } };
+  const bad: readonly (readonly [string, Fault])[] = [
+    ['rejected', { kind: 'status', status: 400 }],
+    ['blocked', { kind: 'reset', applied: true }],
+  ];
+
+  test.each(bad)(
+    'the one that is not accepted decides how it ends (%s), whatever the others are at',
+    async (end, fault) => {
+      for (let round = 0; round < 6; round += 1) {
+        const scene = await HttpScene.create(system, `crowd-${end}-${round}`, { rows: 120, mirror: crowd });
+        scene.audience.fault({ kind: 'rows' }, 20 + round * 9);
+        scene.audience.fault(fault);
+        const handle = await scene.start();
+        if (end === 'blocked') {
+          await scene.untilWaiting(handle, 'blocked');
+          await scene.signal('cancel');
+          expect(await ending(handle)).toMatchObject({ kind: 'result', result: { outcome: 'cancelled' } });
+        } else {
+          expect(await ending(handle)).toMatchObject({ kind: 'failed', type: 'rejected' });
+        }
+        const states = (await scene.batches('upsert')).map((batch) => batch.state);
+        expect(states.filter((state) => !['settled', 'prepared'].includes(state))).toHaveLength(1);
+        // Everything that took effect has its receipt; the one request excepted.
+        const settled = states.filter((state) => state === 'settled').length;
+        expect(scene.audience.state.effects).toHaveLength(settled + (end === 'blocked' ? 1 : 0));
+      }
+    },
+  );
+});

@@ -15,6 +15,7 @@ import {
   retryBatch,
   type StoreWrites,
 } from '../../journal/batches.ts';
+import { journalError } from '../../journal/errors.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import { DrainLimit } from './drain.ts';
 import { graver, type WindowEnd } from './ends.ts';
@@ -91,12 +92,9 @@ export class DeliveryWindow {
     const ms = (batch.retryAt?.getTime() ?? 0) - Date.now();
     if (ms > 0) return this.#stopWith({ kind: 'wait', code: batch.reason ?? 'retry', ms, batch: batch.id });
     const pieces = await this.#builder.again(batch, batch.reason?.startsWith(TOO_LARGE) ?? false);
-    await retryBatch(
-      this.a.deps.journal,
-      this.a.attempt,
-      batch.id,
-      pieces.map((p) => p.draft),
-    );
+    const drafts = pieces.map((p) => p.draft);
+    if (!(await this.#mayPlan(() => retryBatch(this.a.deps.journal, this.a.attempt, batch.id, drafts))))
+      return;
     for (const piece of pieces) {
       await this.#roomInFlight();
       if (this.#mustStop()) return;
@@ -174,12 +172,26 @@ export class DeliveryWindow {
       if (this.#mustStop()) return;
       const some = batches.slice(sent, sent + inFlight - this.#flying.size);
       const drafts = some.map((b) => b.draft);
-      await this.#marked(
-        drafts.map((draft) => draft.id),
-        () => prepareSending(this.a.deps.journal, this.a.attempt, this.action, drafts, SEND_DEADLINE_MS),
-      );
+      const ids = drafts.map((draft) => draft.id);
+      const { journal } = this.a.deps;
+      const prepare = () => prepareSending(journal, this.a.attempt, this.action, drafts, SEND_DEADLINE_MS);
+      if (!(await this.#mayPlan(() => this.#marked(ids, prepare)))) return;
       for (const batch of some) this.#launch(batch, 'marked');
       sent += some.length;
+    }
+  }
+
+  /**
+   * Plans requests. The answer to another one may have come meanwhile and be in the journal already, which then plans
+   * nothing more (rule 5): false, and the window ends as that answer says.
+   */
+  async #mayPlan(plan: () => Promise<void>): Promise<boolean> {
+    try {
+      await plan();
+      return true;
+    } catch (error) {
+      if (this.#halting && journalError(error).kind === 'rule') return false;
+      throw error;
     }
   }
 
