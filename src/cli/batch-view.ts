@@ -23,8 +23,11 @@ export function batchLines(batch: BatchView, now: number): readonly string[] {
     lines.push(`sent      ${batch.sentAt.toISOString()}, ${ago(batch.sentAt, now)}${again}`);
   }
   if (batch.sendDeadline !== null) {
-    const left = batch.deadlineLeftMs > 0 ? `in ${span(batch.deadlineLeftMs)}` : 'passed';
-    lines.push(`deadline  ${batch.sendDeadline.toISOString()}, ${left}: until then it may still arrive`);
+    const left =
+      batch.deadlineLeftMs > 0
+        ? `in ${span(batch.deadlineLeftMs)}: until then it may still arrive`
+        : 'passed';
+    lines.push(`deadline  ${batch.sendDeadline.toISOString()}, ${left}`);
   }
   return lines;
 }

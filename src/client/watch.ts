@@ -1,5 +1,6 @@
 /** Follows one run: its progress while it lasts, then how it ended. Looking on changes nothing and may stop any time. */
 
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PROGRESS_QUERY, type Progress } from '../domain/messages.ts';
 import type { TemporalClient } from './connect.ts';
@@ -35,6 +36,8 @@ export async function* watchRun(
   // A long poll that is left alone would keep the connection, and with it the process, for many seconds.
   const done = new AbortController();
   const signal = options.signal === undefined ? done.signal : AbortSignal.any([done.signal, options.signal]);
+  // The SDK adds a listener for each long poll of a run that lasts; that is no leak worth a warning.
+  setMaxListeners(0, signal);
   const ended = temporal.client.connection.withAbortSignal(signal, () => endOf(temporal, execution));
   // Whoever stops looking must not be told of what happens to the answer.
   ended.catch(() => undefined);
