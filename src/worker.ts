@@ -34,6 +34,12 @@ export const SOURCES: readonly SourceAdapter[] = [postgresSource];
 export const DESTINATIONS: readonly DestinationAdapter[] = [httpDestination, postgresDestination];
 
 const ATTRIBUTES = ['RetlMirror', 'RetlPhase', 'RetlOutcome'];
+/**
+ * Extractions may last for hours, each with a connection of its own to the journal: for all that may run at once there is
+ * one, and some to spare, so that no short step waits behind long ones. Further activities wait in Temporal.
+ */
+const ACTIVITIES_AT_ONCE = 24;
+const SPARE_CONNECTIONS = 12;
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
@@ -69,7 +75,10 @@ export function configurationOf(setup: WorkerSetup): Configuration {
 export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<void> {
   const base = expectValid(await loadBase(setup.projectDir));
   const { env, readFile } = secretsOf(setup.projectDir);
-  const journal = openJournal({ url: resolveText(base.journal.url, env, readFile) });
+  const journal = openJournal({
+    url: resolveText(base.journal.url, env, readFile),
+    max: ACTIVITIES_AT_ONCE + SPARE_CONNECTIONS,
+  });
   const connection = await connect(resolveTemporal(base.temporal, { env, readFile }));
   try {
     await requireSchema(journal);
@@ -88,6 +97,7 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
       taskQueue: resolveText(base.temporal.taskQueue, env, readFile),
       ...workflowCode(setup.workflowBundle),
       activities: createActivities(dependencies),
+      maxConcurrentActivityTaskExecutions: ACTIVITIES_AT_ONCE,
       maxHeartbeatThrottleInterval: '2 seconds',
       defaultHeartbeatThrottleInterval: '2 seconds',
       shutdownGraceTime: '1 second',

@@ -5,7 +5,7 @@ import { journalError } from './errors.ts';
 
 export interface JournalOptions {
   readonly url: string;
-  /** Connections at most; an attempt uses as many as it has requests in flight, and two more. */
+  /** Connections at most. An extraction keeps one as long as it reads; everything else gives its own back at once. */
   readonly max?: number;
   readonly applicationName?: string;
 }
