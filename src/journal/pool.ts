@@ -13,6 +13,8 @@ export interface JournalOptions {
 /** Either the pool or one connection of it. */
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 
+const STATEMENT_MS = 1_800_000;
+
 export function openJournal(options: JournalOptions): pg.Pool {
   const pool = new pg.Pool({
     connectionString: options.url,
@@ -20,10 +22,14 @@ export function openJournal(options: JournalOptions): pg.Pool {
     application_name: options.applicationName ?? 'retl-mirror',
     connectionTimeoutMillis: 10_000,
     idleTimeoutMillis: 60_000,
-    statement_timeout: 600_000,
+    // Sealing or planning some fifty million members takes minutes.
+    statement_timeout: STATEMENT_MS,
+    // A server that vanished without a word: the client gives up by itself.
+    query_timeout: STATEMENT_MS + 60_000,
     lock_timeout: 30_000,
     idle_in_transaction_session_timeout: 300_000,
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
   });
   // An idle connection that the server ends is not an error of anybody: the pool opens another.
   pool.on('error', () => {});
