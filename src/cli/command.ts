@@ -37,8 +37,22 @@ export function newCommand(text: CommandText, action: Action): Command {
   });
 }
 
+/** A command that is nothing but the commands below it. */
+export function newGroup(text: CommandText, commands: readonly Command[]): Command {
+  const group = new Command(text.name).summary(text.summary).description(text.description).helpCommand(false);
+  addSharedOptions(group);
+  group.addHelpText('after', `\nExamples:\n${exampleLines(text.examples).join('\n')}`);
+  for (const command of commands) group.addCommand(command);
+  return group;
+}
+
+/** From the program down to the command itself: what stands nearer goes before. */
+function lineOf(command: Command): readonly Command[] {
+  return command.parent === null ? [command] : [...lineOf(command.parent), command];
+}
+
 async function perform(command: Command, action: Action): Promise<ExitCode> {
-  const options = { ...command.parent?.opts(), ...command.opts() };
+  const options = Object.assign({}, ...lineOf(command).map((one): object => one.opts()));
   const output = new Output({
     json: options.json === true,
     debug: options.debug === true,
@@ -54,7 +68,7 @@ async function perform(command: Command, action: Action): Promise<ExitCode> {
 }
 
 function isColored(command: Command): boolean {
-  if (command.opts().color === false || command.parent?.opts().color === false) return false;
+  if (lineOf(command).some((one) => one.opts().color === false)) return false;
   const { NO_COLOR, FORCE_COLOR } = process.env;
   if (NO_COLOR !== undefined && NO_COLOR !== '') return false;
   return process.stderr.isTTY === true || (FORCE_COLOR !== undefined && FORCE_COLOR !== '0');

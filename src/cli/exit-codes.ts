@@ -23,7 +23,7 @@ export const EXIT_MEANINGS: { readonly [Name in keyof typeof EXIT]: string } = {
   failure: 'something failed, or could not be reached; trying again may help',
   usage: 'wrong arguments, or an error in configuration or data that must be mended first',
   refused:
-    'refused: a run is under way, another mirror owns the target, nothing is running, or a batch is decided',
+    'refused: a run is under way, another mirror owns the target, nothing is running, a batch is decided, or a schedule is not this project’s',
   guardHeld: 'held by the guard: the run would remove more than the mirror allows',
   rejected: 'the destination rejected members',
   blocked: 'blocked: the outcome of a request is unknown and cannot be verified',

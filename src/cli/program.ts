@@ -14,6 +14,7 @@ import { resolveCommand } from './commands/resolve.ts';
 import { resumeCommand } from './commands/resume.ts';
 import { runCommand } from './commands/run.ts';
 import { runsCommand } from './commands/runs.ts';
+import { schedulesCommand } from './commands/schedules.ts';
 import { statusCommand } from './commands/status.ts';
 import { workerCommand } from './commands/worker.ts';
 import { exitCodeLines } from './exit-codes.ts';
@@ -21,6 +22,7 @@ import { exitCodeLines } from './exit-codes.ts';
 const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand]],
   ['Run:', [runCommand, statusCommand, runsCommand]],
+  ['Run regularly:', [schedulesCommand]],
   ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand, resolveCommand]],
 ];
 
@@ -37,15 +39,15 @@ export function buildProgram(json: boolean): Command {
     for (const make of commands) program.addCommand(make());
   }
   program.addHelpText('after', afterHelp());
-  for (const command of [program, ...program.commands]) prepare(command, program, json);
+  prepare(program, 'retl', json);
   return program;
 }
 
 /** Errors are thrown, so that one place decides the exit code. */
-function prepare(command: Command, program: Command, json: boolean): void {
-  const hint = command === program ? 'retl --help' : `retl ${command.name()} --help`;
-  command.exitOverride().showHelpAfterError(`\`${hint}\` shows how it is used.`);
+function prepare(command: Command, line: string, json: boolean): void {
+  command.exitOverride().showHelpAfterError(`\`${line} --help\` shows how it is used.`);
   if (json) command.configureOutput({ writeErr: () => undefined });
+  for (const below of command.commands) prepare(below, `${line} ${below.name()}`, json);
 }
 
 function afterHelp(): string {

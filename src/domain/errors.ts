@@ -42,6 +42,11 @@ export const ERROR_CODES = {
     remedy: 'Check the name; `retl check` lists the mirrors.',
     recourse: 'fix',
   },
+  'config.schedule': {
+    meaning: 'Temporal refuses the times of a schedule; the schedule is as it was before.',
+    remedy: 'Correct `schedule` in the mirror’s file: the server may not know its time zone.',
+    recourse: 'fix',
+  },
   // Temporal
   'temporal.connect': {
     meaning: 'Temporal cannot be reached, or refuses the connection.',

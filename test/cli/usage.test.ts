@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import type { Command } from 'commander';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { EXIT_MEANINGS } from '../../src/cli/exit-codes.ts';
 import { buildProgram } from '../../src/cli/program.ts';
@@ -23,6 +24,7 @@ const NAMES = [
   'run',
   'status',
   'runs',
+  'schedules',
   'cancel',
   'abort',
   'pause',
@@ -62,13 +64,23 @@ test.each(NAMES)('the help of %s teaches by examples that are parsed as they sta
   expect(lines.length).toBeGreaterThan(0);
   for (const line of lines) {
     const program = buildProgram(true);
-    for (const command of program.commands) command.action(() => undefined);
+    silence(program);
     expect(() => program.parse(line.split(' '), { from: 'user' })).not.toThrow();
   }
 });
 
+/** Commands are parsed and do nothing; a group keeps looking for the command below it. */
+function silence(command: Command): void {
+  if (command.commands.length === 0) command.action(() => undefined);
+  for (const below of command.commands) silence(below);
+}
+
 test.each([
   [[], /Usage: retl/],
+  [['schedules'], /Usage: retl schedules/],
+  [['schedules', 'aply'], /unknown command 'aply'\n\(Did you mean apply\?\)/],
+  [['schedules', 'pause'], /missing required argument 'mirror'/],
+  [['schedules', 'pause', 'VIP*'], /lower-case letters, digits and `-`/],
   [['stats'], /unknown command 'stats'\n\(Did you mean status\?\)/],
   [['runs', '--limt', '3'], /unknown option '--limt'\n\(Did you mean --limit\?\)/],
   [['runs', '--limit', 'many'], /whole number from 1 to 1000/],

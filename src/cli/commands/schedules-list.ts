@@ -1,0 +1,99 @@
+/** `retl schedules list [mirror]`: what is scheduled, and how it goes. */
+
+import type { Command } from 'commander';
+import type { TemporalClient } from '../../client/connect.ts';
+import type { ScheduledOutcome } from '../../client/schedule-runs.ts';
+import type { Schedule } from '../../client/schedules.ts';
+import { loadProject } from '../../config/load.ts';
+import type { ScheduleTable } from '../../domain/schedule.ts';
+import { type Invocation, newCommand } from '../command.ts';
+import type { Project } from '../environment.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { matching, mirrorsArgument } from '../mirror-glob.ts';
+import { LIST_HEAD, type Listed, listedRow, listedState, noteLines } from '../schedule-view.ts';
+import { withTemporal } from '../temporal.ts';
+
+export function schedulesListCommand(): Command {
+  return newCommand(
+    {
+      name: 'list',
+      summary: 'next starts, last outcomes, what was skipped and missed',
+      description:
+        'Lists the schedules of this project as Temporal has them: when each starts next, how its last run stands, and ' +
+        'how many starts were skipped because a run was still under way, or missed in an outage. Also says which ' +
+        'differ from the files, and which mirrors wait for `retl schedules apply`.',
+      examples: [
+        ['retl schedules list', 'all of them'],
+        ['retl schedules list "vip-*"', 'those whose name begins with vip-'],
+        ['retl schedules list --json', 'as a JSON document'],
+      ],
+    },
+    list,
+  ).argument('[mirror]', 'name of a mirror, or a pattern with * and ?', mirrorsArgument);
+}
+
+async function list({ output, project, args }: Invocation): Promise<ExitCode> {
+  const [text = '*'] = args;
+  const wanted = await wantedSchedules(project);
+  const listed = await withTemporal(project, (temporal) => readAll(temporal, wanted, mirrorsArgument(text)));
+  const now = Date.now();
+  output.document({ schedules: listed.map((one) => ({ ...one, state: listedState(one) })) });
+  if (listed.length === 0)
+    output.line('No schedules. Write a `schedule:` into a mirror, then `retl schedules apply`.');
+  else output.table([LIST_HEAD, ...listed.map((one) => listedRow(one, now))]);
+  for (const line of listed.flatMap(noteLines)) output.line(line);
+  if (wanted === null)
+    output.note(
+      'The files have errors: whether the schedules are what they say is not known. See `retl check`.',
+    );
+  return EXIT.ok;
+}
+
+/** `null` where the files have errors: what is in Temporal is shown all the same. */
+async function wantedSchedules(project: Project): Promise<ScheduleTable | null> {
+  const loaded = await loadProject(project.dir, null, null);
+  return loaded.kind === 'ok' ? loaded.settings.schedules : null;
+}
+
+async function readAll(
+  temporal: TemporalClient,
+  wanted: ScheduleTable | null,
+  text: string,
+): Promise<readonly Listed[]> {
+  const { readSchedule, scheduledMirrors } = await import('../../client/schedules.ts');
+  const there = await scheduledMirrors(temporal);
+  const names = [...new Set([...there, ...Object.keys(wanted ?? {})])].sort();
+  const listed: Listed[] = [];
+  for (const mirror of matching(names, text)) {
+    const found = await readSchedule(temporal, mirror);
+    const isWanted = wanted !== null && Object.hasOwn(wanted, mirror);
+    if (found === null ? isWanted : isWanted || found.owner === 'ours')
+      listed.push(await describe(temporal, mirror, found, wanted));
+  }
+  return listed;
+}
+
+async function describe(
+  temporal: TemporalClient,
+  mirror: string,
+  schedule: Schedule | null,
+  wanted: ScheduleTable | null,
+): Promise<Listed> {
+  const { changeFor } = await import('../../client/schedule-change.ts');
+  const settings = wanted?.[mirror];
+  const change =
+    settings === undefined
+      ? null
+      : changeFor(mirror, settings, schedule, { taskQueue: temporal.taskQueue, takeOver: false });
+  return {
+    mirror,
+    schedule,
+    lastOutcome: schedule?.lastStart == null ? null : await outcome(temporal, schedule),
+    change: wanted === null ? 'unknown' : (change ?? { kind: 'orphan', mirror }),
+  };
+}
+
+async function outcome(temporal: TemporalClient, schedule: Schedule): Promise<ScheduledOutcome | null> {
+  const { outcomeOf } = await import('../../client/schedule-runs.ts');
+  return schedule.lastStart === null ? null : outcomeOf(temporal, schedule.mirror, schedule.lastStart);
+}
