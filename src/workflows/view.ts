@@ -28,7 +28,8 @@ export const NO_COUNTS: RunCounts = {
 /** What to do about a wait, for people who look at the UI. */
 const ADVICE: Readonly<Record<Waiting['kind'], string>> = {
   paused: 'Send the signal `resume` to go on, or `cancel`.',
-  retry: 'It tries again by itself; the signal `resume` makes it try at once.',
+  retry:
+    'It tries again by itself. The signal `resume` makes it look at once, but not send before the destination’s own delay is over.',
   blocked: 'Look at the destination, then `retl resolve` the batch named here; `resume` asks again.',
   pending: 'It asks the destination again by itself.',
   draining: 'Requests in flight are being finished and recorded.',
