@@ -3,14 +3,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Carried } from '../../src/domain/messages.ts';
-import { type EagerServer, SUGGESTED_AFTER, startEagerServer } from './eager-server.ts';
+import { type EagerServer, startEagerServer } from './eager-server.ts';
 import { type Answer, admitted, BLOCKED, CLOSED, DONE, MORE, type Plan, UNRESOLVED } from './script.ts';
 import { type Act, Stage } from './stage.ts';
+
+const SUGGESTED_AFTER = 30;
 
 let server: EagerServer;
 let stage: Stage;
 beforeAll(async () => {
-  server = await startEagerServer();
+  server = await startEagerServer(SUGGESTED_AFTER);
   stage = await Stage.open(server.env);
 });
 afterAll(async () => {

@@ -1,4 +1,4 @@
-/** A real development server that suggests to continue as new after some thirty events, in place of thousands. */
+/** A real development server that suggests to continue as new after some tens of events, in place of thousands. */
 
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { cacheFolder } from '../../src/dev/cache-folder.ts';
@@ -7,17 +7,17 @@ import { freePort } from '../../src/dev/ports.ts';
 import { findTemporalCli } from '../../src/dev/temporal-cli.ts';
 
 const PROJECT = new URL('../..', import.meta.url).pathname;
-export const SUGGESTED_AFTER = 30;
-
 export interface EagerServer {
   readonly env: TestWorkflowEnvironment;
+  readonly address: string;
   stop(): Promise<void>;
 }
 
-export async function startEagerServer(): Promise<EagerServer> {
+/** @param events after which it suggests to continue as new. */
+export async function startEagerServer(events: number): Promise<EagerServer> {
   const cli = await findTemporalCli(cacheFolder(PROJECT), () => undefined);
   const port = await freePort();
-  const limit = `limit.historyCount.suggestContinueAsNew=${SUGGESTED_AFTER}`;
+  const limit = `limit.historyCount.suggestContinueAsNew=${events}`;
   const flags = ['--ip', '127.0.0.1', '--port', String(port), '--headless', '--log-level', 'error'];
   const attributes = ['RetlMirror', 'RetlPhase', 'RetlOutcome'].flatMap((a) => [
     '--search-attribute',
@@ -32,9 +32,11 @@ export async function startEagerServer(): Promise<EagerServer> {
       stopWithinMs: 10_000,
     },
   );
-  const env = await connected(`127.0.0.1:${port}`);
+  const address = `127.0.0.1:${port}`;
+  const env = await connected(address);
   return {
     env,
+    address,
     async stop() {
       await env.teardown();
       await server.stop();

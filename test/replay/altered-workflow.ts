@@ -1,0 +1,10 @@
+/** The workflow with a change that no sleeping execution would survive, to prove that a replay would notice. */
+
+import { sleep } from '@temporalio/workflow';
+import type { MirrorInput, MirrorResult } from '../../src/domain/messages.ts';
+import { mirror as current } from '../../src/workflows/index.ts';
+
+export async function mirror(input: MirrorInput): Promise<MirrorResult> {
+  await sleep(1);
+  return current(input);
+}
