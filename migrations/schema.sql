@@ -269,6 +269,7 @@ create table retl.target (
 
 CREATE INDEX attempt_run ON retl.attempt USING btree (run_id);
 CREATE INDEX batch_open ON retl.batch USING btree (run_id) WHERE (state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text]));
+CREATE INDEX batch_refused ON retl.batch USING btree (run_id) WHERE (state = 'refused'::text);
 CREATE UNIQUE INDEX batch_retried_once ON retl.batch USING btree (retry_of, lower(operations)) WHERE (retry_of IS NOT NULL);
 CREATE INDEX batch_run ON retl.batch USING btree (run_id, action, lower(operations));
 CREATE UNIQUE INDEX batch_step_once ON retl.batch USING btree (run_id, action) WHERE ((action = ANY (ARRAY['init'::text, 'finish'::text])) AND (state <> 'not-applied'::text));
@@ -314,6 +315,8 @@ function retl.deadline(p_ms bigint)
   returns timestamp with time zone, language plpgsql, body sha256:d501db855a1232379bff94b2904bc9fc3e04dd5132a458cb26fa8d36e935d18d
 function retl.entry_bytes(e retl.log_entry)
   returns bytea, language sql, immutable, body sha256:e63f5b0cf903ad50bb310bf11789612a98d92bdc43b75ae43d244d7515d9fb4c
+function retl.find_operation(r retl.run, p_generation bigint, p_identity bytea, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
+  returns record, language plpgsql, stable, body sha256:05fcf8f403e6b80af8b0c6c58ec7992a62b935a930c1f779cdb93d096087e354
 function retl.fold(p_run bigint, p_epoch bigint, p_batches integer)
   returns bigint, language plpgsql, security definer, body sha256:12e2f98a734a72904e4639e610299b57505cb159972f5088cd0ac02d1b89ed2b
 function retl.fold_first(p_target bigint)
@@ -324,6 +327,8 @@ function retl.guard(p_run bigint, p_epoch bigint)
   returns jsonb, language plpgsql, security definer, body sha256:2814b05b9afc7bf2de2ba9cc39631bc1c8dc6bf40b4622d3865919b6d2bf123e
 function retl.has_unresolved(p_run bigint)
   returns boolean, language sql, stable, body sha256:6a32fa1e46ffb7f04ef5396a3d26212d8b87e5487681759d4af40dd275d2346e
+function retl.held_by(p_target bigint, p_identity bytea, OUT sequence bigint, OUT payload_hash bytea)
+  returns record, language plpgsql, stable, security definer, body sha256:33c0977d2e62f9967369fd053aade131fe4556d07b2e0f21f40b933736f89c3b
 function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea)
   returns bigint, language plpgsql, body sha256:d4989c184a37de0a86eb4d1b32e90d47dc913dadb25a3694f5cdf02ceb38f44d
 function retl.keep_outcome()
@@ -356,6 +361,8 @@ function retl.promote(p_run bigint, p_epoch bigint)
   returns void, language plpgsql, security definer, body sha256:ef95e41d0d42c67f100bc73d5ff80083b8e033f4a62fc30029650a22837eb254
 function retl.prune(p_run bigint, p_limit integer)
   returns integer, language plpgsql, security definer, body sha256:9830c19d99beb7fedcd10d7d16b74e5fc3dc667bc6ac2787fe2e39c234614b4e
+function retl.readable_generation(p_run bigint)
+  returns bigint, language sql, stable, body sha256:94978d0b38150093a6ad564b0e3d2937b64f007ee6a007c19005448aeb27314a
 function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_proof text, p_note text)
   returns void, language plpgsql, security definer, body sha256:43a6fdc1092bdcbd9955d2bcd8adcfef499fb9de993b9229e8be699a1cbeb74c
 function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text)
@@ -364,6 +371,8 @@ function retl.refuse_change()
   returns trigger, language plpgsql, body sha256:356549aa3fd3e455e4851c29864244e5bc550f18270023a6e7a1841e788c80bc
 function retl.refuse_state(b retl.batch, p_wanted text)
   returns void, language plpgsql, body sha256:43c872953196aaf122aaf8a55105b27d619643996b9a756d5a2ff93c14191d5c
+function retl.rejected_identities(p_sequences bigint[])
+  returns TABLE(sequence bigint, identity_hash bytea), language plpgsql, stable, security definer, body sha256:578673968e192a640ca3fff5e9101eb1537fda60f931963a1618a3a6a7c1f7c1
 function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text)
   returns void, language plpgsql, security definer, body sha256:b530e613e1408a51d12ae12f4870b3b8fb5cbfda169a1ba15968cbf8d8a7c102
 function retl.removal_set(p_target bigint, p_generation bigint, OUT members bigint, OUT digest bytea)
@@ -382,16 +391,22 @@ function retl.retry_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_ids byt
   returns void, language plpgsql, security definer, body sha256:9bd6df3a8a65f2575f78864598d815e94a3c46f1f832dc374e3714cddcda6f06
 function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remove bigint)
   returns jsonb, language plpgsql, security definer, body sha256:00ccb059fd203643ac5d202870fe34231add1c23d766db5875eadbb67e7b88a2
+function retl.search_operation(p_run bigint, p_column text, p_key text, p_first bigint, p_last bigint, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
+  returns record, language plpgsql, stable, body sha256:dd3607d1ce6f68a9cd02d7ef841331ca0305accdb3b2429421b3b6587b2f8fc5
 function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])
   returns bigint, language plpgsql, security definer, body sha256:84b093897ba992e3ea3160f84975cbb822e0bfa3feca3b87175b05a701e59c2b
 function retl.settle_step(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_store_keys text[], p_store_values text[])
   returns bigint, language plpgsql, security definer, body sha256:e6e73e8c15786a9857f0e7136ac682efe47893404865a71e9903ca655ba8643a
+function retl.trace_key(p_target bigint, p_key text, p_before bigint, p_limit integer)
+  returns TABLE(run_id bigint, snapshot text, given text, identity_hash bytea), language plpgsql, stable, security definer, body sha256:3cf6df5ecdd9f6c2905dcaa9727a901a1e119b0964f4e3be7ffc3705aec1896d
+function retl.trace_member(p_target bigint, p_identity bytea, p_before bigint, p_limit integer)
+  returns TABLE(run_id bigint, snapshot text, desired_hash bytea, plan text, sequence bigint, change text, payload_hash bytea), language plpgsql, stable, security definer, body sha256:ffebd52fcc19df7de2d26b56f19b19c0a35492db1dc2d1b1fba36d5c555532c6
 function retl.unwanted(p_run bigint, OUT members bigint, OUT digest bytea)
   returns record, language plpgsql, stable, body sha256:79ca5907f8946a7c1896e13fb78f8c7118b5fde6894d34087921117728040296
 function retl.write_store(p_target bigint, p_keys text[], p_values text[])
   returns void, language plpgsql, body sha256:4fe6dd6bfbc4facda5f29cd58648fbb394431b171ee9589e52c420ebac5006cf
 
--- What the runtime role may
+-- What retl_runtime may
 
 grant usage on schema retl to retl_runtime;
 grant select on retl.attempt to retl_runtime;
@@ -415,6 +430,7 @@ grant execute on function retl.close_run(bigint,bigint,text,text) to retl_runtim
 grant execute on function retl.create_candidate(bigint,bigint) to retl_runtime;
 grant execute on function retl.fold(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.guard(bigint,bigint) to retl_runtime;
+grant execute on function retl.held_by(bigint,bytea) to retl_runtime;
 grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint) to retl_runtime;
 grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.mark_refused(bigint,bigint,bytea,text,text) to retl_runtime;
@@ -429,9 +445,54 @@ grant execute on function retl.promote(bigint,bigint) to retl_runtime;
 grant execute on function retl.prune(bigint,integer) to retl_runtime;
 grant execute on function retl.record_baseline(bigint,bigint,text,text,text) to retl_runtime;
 grant execute on function retl.record_progress(bigint,bigint,bytea,text) to retl_runtime;
+grant execute on function retl.rejected_identities(bigint[]) to retl_runtime;
 grant execute on function retl.release_run(bigint,bigint,text,text) to retl_runtime;
 grant execute on function retl.resolve_batch(bytea,text,text) to retl_runtime;
 grant execute on function retl.retry_batch(bigint,bigint,bytea,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.seal(bigint,bigint,bigint,bigint) to retl_runtime;
 grant execute on function retl.settle_batch(bigint,bigint,bytea,text,bigint[],text[],text[],text[],text[]) to retl_runtime;
 grant execute on function retl.settle_step(bigint,bigint,bytea,text,text[],text[]) to retl_runtime;
+grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_runtime;
+grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_runtime;
+
+-- What retl_inspector may
+
+grant usage on schema retl to retl_inspector;
+grant select on retl.attempt to retl_inspector;
+grant select on retl.generation to retl_inspector;
+grant select on retl.journal to retl_inspector;
+grant select on retl.log_entry to retl_inspector;
+grant select on retl.log_head to retl_inspector;
+grant select on retl.migration to retl_inspector;
+grant select on retl.mirror to retl_inspector;
+grant select on retl.run to retl_inspector;
+grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, to_add, to_change, accepted, rejected, added, changed, position, folded, settled_at) on retl.batch to retl_inspector;
+grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector;
+grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
+grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
+grant execute on function retl.held_by(bigint,bytea) to retl_inspector;
+grant execute on function retl.rejected_identities(bigint[]) to retl_inspector;
+grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_inspector;
+grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_inspector;
+
+-- What retl_reader may
+
+grant usage on schema retl to retl_reader;
+grant select on retl.attempt to retl_reader;
+grant select on retl.batch to retl_reader;
+grant select on retl.generation to retl_reader;
+grant select on retl.journal to retl_reader;
+grant select on retl.log_entry to retl_reader;
+grant select on retl.log_head to retl_reader;
+grant select on retl.migration to retl_reader;
+grant select on retl.mirror to retl_reader;
+grant select on retl.rejection to retl_reader;
+grant select on retl.revision to retl_reader;
+grant select on retl.run to retl_reader;
+grant select on retl.store to retl_reader;
+grant select on retl.target to retl_reader;
+grant execute on function retl.held_by(bigint,bytea) to retl_reader;
+grant execute on function retl.rejected_identities(bigint[]) to retl_reader;
+grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_reader;
+grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_reader;
+grant select on every later table of the owner to retl_reader;

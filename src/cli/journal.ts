@@ -1,4 +1,4 @@
-/** The journal for `status`, `runs` and `resolve`, with connections that are closed whatever happens. */
+/** The journal for commands that look at it or resolve a batch, with connections that are closed whatever happens. */
 
 import type { inspectJournal, MirrorSummary, RunSummary } from '../journal/inspect.ts';
 import type { BatchView } from '../journal/resolve.ts';
@@ -14,6 +14,16 @@ export async function withJournal<T>(project: Project, work: (journal: Journal) 
   return inspectJournal(url, work);
 }
 
+/**
+ * The same for commands that only look: as the person who looks (`journal.reader_url`), where that URL is known here.
+ * @throws JournalError
+ */
+export async function withReader<T>(project: Project, work: (journal: Journal) => Promise<T>): Promise<T> {
+  const url = await readerUrl(project);
+  const { inspectJournal } = await import('../journal/inspect.ts');
+  return inspectJournal(url, work);
+}
+
 /** The last runs, newest first; of one mirror, or of all. */
 export async function readRuns(
   project: Project,
@@ -21,20 +31,31 @@ export async function readRuns(
   limit: number,
 ): Promise<readonly RunSummary[]> {
   const { listRuns } = await import('../journal/inspect.ts');
-  return withJournal(project, (journal) =>
+  return withReader(project, (journal) =>
     listRuns(journal, { ...(mirror === null ? {} : { mirror }), limit }),
   );
 }
 
 export async function readMirrors(project: Project): Promise<readonly MirrorSummary[]> {
   const { listMirrors } = await import('../journal/inspect.ts');
-  return withJournal(project, listMirrors);
+  return withReader(project, listMirrors);
 }
 
 /** The batches of a run that are neither accepted nor proven absent. */
 export async function readUnresolved(project: Project, runId: string): Promise<readonly BatchView[]> {
   const { unresolvedBatches } = await import('../journal/resolve.ts');
-  return withJournal(project, (journal) => unresolvedBatches(journal, runId));
+  return withReader(project, (journal) => unresolvedBatches(journal, runId));
+}
+
+/** Workers' machines need no way to a reader's URL: there what it refers to is missing, and the workers' own serves. */
+async function readerUrl(project: Project): Promise<string> {
+  const { journal } = await readSettings(project);
+  if (journal.readerUrl === null) return resolved(project, journal.url);
+  try {
+    return resolved(project, journal.readerUrl);
+  } catch {
+    return resolved(project, journal.url);
+  }
 }
 
 async function journalUrl(project: Project): Promise<string> {

@@ -7,9 +7,11 @@ import { abortCommand } from './commands/abort.ts';
 import { cancelCommand } from './commands/cancel.ts';
 import { checkCommand } from './commands/check.ts';
 import { devCommand } from './commands/dev.ts';
+import { explainCommand } from './commands/explain.ts';
 import { initCommand } from './commands/init.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { pauseCommand } from './commands/pause.ts';
+import { rejectionsCommand } from './commands/rejections.ts';
 import { resolveCommand } from './commands/resolve.ts';
 import { resumeCommand } from './commands/resume.ts';
 import { runCommand } from './commands/run.ts';
@@ -22,6 +24,7 @@ import { exitCodeLines } from './exit-codes.ts';
 const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand]],
   ['Run:', [runCommand, statusCommand, runsCommand]],
+  ['Understand:', [explainCommand, rejectionsCommand]],
   ['Run regularly:', [schedulesCommand]],
   ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand, resolveCommand]],
 ];

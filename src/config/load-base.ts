@@ -51,7 +51,10 @@ export async function readBase(projectDir: string, secrets: SecretAccess | null)
   return { file, settings: null, problems };
 }
 
-/** `owner_url` is looked up by `retl migrate` alone, so that only the machine that migrates needs it. */
+/**
+ * `owner_url` is looked up by `retl migrate` alone, so that only the machine that migrates needs it; `reader_url` by the
+ * commands that look, so that workers need no way to it.
+ */
 function baseSecretProblems(file: YamlFile, secrets: SecretAccess | null): readonly Problem[] {
   const texts = (section: string, keys: readonly string[]) =>
     Object.fromEntries(
@@ -60,14 +63,14 @@ function baseSecretProblems(file: YamlFile, secrets: SecretAccess | null): reado
         return typeof value === 'string' ? [[key, value]] : [];
       }),
     );
-  const journal = texts('journal', ['url', 'owner_url', 'runtime_role']);
+  const journal = texts('journal', ['url', 'owner_url', 'reader_url', 'runtime_role']);
   const temporal = texts('temporal', ['profile', 'address', 'namespace', 'task_queue']);
   const problems = [
     ...secretProblems(file, ['journal'], journal, []),
     ...secretProblems(file, ['temporal'], temporal, []),
   ];
   if (secrets === null) return problems;
-  const { owner_url: _, ...runtime } = journal;
+  const { owner_url: _, reader_url: __, ...runtime } = journal;
   return [
     ...problems,
     ...missingReferences(file, ['journal'], runtime, secrets),
@@ -78,6 +81,7 @@ function baseSecretProblems(file: YamlFile, secrets: SecretAccess | null): reado
 function baseSettings(input: ProjectInputFile): BaseSettings {
   const journal: JournalSettings = {
     url: input.journal.url,
+    readerUrl: input.journal.reader_url ?? null,
     ownerUrl: input.journal.owner_url ?? null,
     runtimeRole: input.journal.runtime_role ?? null,
   };

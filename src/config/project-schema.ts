@@ -22,6 +22,13 @@ export const projectInput = z.strictObject({
         .min(1)
         .describe(`PostgreSQL URL of the journal for its owner, used by \`retl migrate\` alone, ${reference}`)
         .optional(),
+      reader_url: z
+        .string()
+        .min(1)
+        .describe(
+          `PostgreSQL URL of the journal for people who look (status, runs, explain, rejections), ${reference}`,
+        )
+        .optional(),
       runtime_role: z
         .string()
         .min(1)

@@ -17,6 +17,9 @@ export const OWNER_ROLE = 'retl_owner';
 export const WORKER_ROLE = 'retl_worker';
 /** The group that the migrations grant the journal's use to. */
 export const RUNTIME_ROLE = 'retl_runtime';
+/** The groups of people who look at the journal: without values, and with them. */
+const INSPECTOR_ROLE = 'retl_inspector';
+const READER_ROLE = 'retl_reader';
 
 const JOURNAL_DATABASE = 'retl';
 /** Where the servers would like to listen; the next free port is taken instead of one in use. */
@@ -126,12 +129,14 @@ async function removeData(dataDir: string): Promise<void> {
 }
 
 async function prepareJournal(client: Client, secret: string): Promise<void> {
-  await ensureRole(client, RUNTIME_ROLE, null);
+  const groups = [RUNTIME_ROLE, INSPECTOR_ROLE, READER_ROLE];
+  for (const group of groups) await ensureRole(client, group, null);
   await ensureRole(client, OWNER_ROLE, rolePassword(secret, OWNER_ROLE));
   await ensureRole(client, WORKER_ROLE, rolePassword(secret, WORKER_ROLE));
-  await client.query(`GRANT ${RUNTIME_ROLE} TO ${WORKER_ROLE}`);
-  // So that a migration may grant it to further workers; the owner itself gets no rights from it.
-  await client.query(`GRANT ${RUNTIME_ROLE} TO ${OWNER_ROLE} WITH ADMIN TRUE, INHERIT FALSE, SET FALSE`);
+  // On a developer's own machine who runs the worker is also who looks at values.
+  await client.query(`GRANT ${RUNTIME_ROLE}, ${READER_ROLE} TO ${WORKER_ROLE}`);
+  // So that a migration may grant them to further roles; the owner itself gets no rights from it.
+  await client.query(`GRANT ${groups.join(', ')} TO ${OWNER_ROLE} WITH ADMIN TRUE, INHERIT FALSE, SET FALSE`);
   await ensureDatabase(client, JOURNAL_DATABASE, OWNER_ROLE);
 }
 

@@ -167,9 +167,9 @@ export const ERROR_CODES = {
     recourse: 'fix',
   },
   'journal.roles': {
-    meaning: 'The journal’s owner may not create or grant the role retl_runtime.',
+    meaning: 'The journal’s owner may not create or grant one of the roles in the details.',
     remedy:
-      'As an administrator: CREATE ROLE retl_runtime NOLOGIN; GRANT retl_runtime TO <the worker’s role>; then migrate again.',
+      'As an administrator: CREATE ROLE retl_runtime NOLOGIN, likewise retl_inspector and retl_reader; GRANT retl_runtime TO <the worker’s role>; then migrate again.',
     recourse: 'fix',
   },
   'journal.unavailable': {

@@ -88,6 +88,8 @@ export interface MirrorSettings {
 export interface JournalSettings {
   /** Connection of the restricted runtime role, what workers and the CLI use. */
   readonly url: string;
+  /** Connection of a person's own role, what the commands that only look use; `null`: they use `url`. */
+  readonly readerUrl: string | null;
   /** Connection of the owner role, what `retl migrate` alone uses; `null` where migrations run elsewhere. */
   readonly ownerUrl: string | null;
   /** Name of the runtime role that migrations grant rights to; `null`: the user of `url`. */

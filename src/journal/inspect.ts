@@ -97,7 +97,7 @@ const MIRRORS = `
   select m.name as mirror, m.strategy, t.baseline, coalesce(t.held, 0) + coalesce(u.more, 0) as held
   from retl.mirror m
   left join lateral (
-    select * from retl.target t where t.mirror_id = m.mirror_id
+    select t.target_id, t.baseline, t.held from retl.target t where t.mirror_id = m.mirror_id
     order by (select max(r.run_id) from retl.run r where r.target_id = t.target_id) desc nulls last limit 1) t on true
   left join lateral (
     -- Accepted, but not folded into the table yet: membership is a meaning, not a table.

@@ -23,6 +23,8 @@ export interface Migration {
 
 const FILE = /^(\d{4})_[a-z0-9_]+\.sql$/;
 const LOCK_WAIT_S = 60;
+/** Roles without a login that the migrations grant rights to. */
+const GROUPS = ['retl_runtime', 'retl_inspector', 'retl_reader'];
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
 
 /** `if not exists` asks for the right to create schemas even where there is one; an administrator may have made it. */
@@ -144,7 +146,7 @@ async function applyAll(client: pg.Client, wanted: readonly Migration[]): Promis
     } catch (error) {
       await client.query('rollback').catch(() => {});
       const { sqlState } = journalError(error);
-      if (sqlState === 'RM010') throw new RetlError('journal.roles', { create: 'retl_runtime' });
+      if (sqlState === 'RM010') throw new RetlError('journal.roles', { create: GROUPS });
       throw new RetlError('journal.migration', { file: m.name, sqlstate: sqlState });
     }
     names.push(m.name);

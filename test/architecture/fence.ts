@@ -50,6 +50,8 @@ export const ZONES: { readonly [zone: string]: Zone } = {
       'journal/migrate',
       'journal/inspect',
       'journal/resolve',
+      'journal/explain',
+      'journal/rejections',
       'dev',
     ],
     types: [],

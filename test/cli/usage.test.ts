@@ -24,6 +24,8 @@ const NAMES = [
   'run',
   'status',
   'runs',
+  'explain',
+  'rejections',
   'schedules',
   'cancel',
   'abort',

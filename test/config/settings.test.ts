@@ -11,7 +11,7 @@ async function mirrorOf(old: string, replacement: string) {
 test('a mirror is read into plain settings, its secrets left as references', async () => {
   const settings = await settingsOf({ 'retl.yaml': PROJECT, 'mirrors/vip.yaml': MIRROR });
   expect(settings).toEqual({
-    journal: { url: `\${env:RETL_JOURNAL_URL}`, ownerUrl: null, runtimeRole: null },
+    journal: { url: `\${env:RETL_JOURNAL_URL}`, readerUrl: null, ownerUrl: null, runtimeRole: null },
     temporal: { profile: null, address: null, namespace: null, taskQueue: 'retl-mirror' },
     connections: expect.objectContaining({
       shop: { type: 'postgres', options: { url: `\${env:SHOP_URL}` } },

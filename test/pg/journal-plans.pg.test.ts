@@ -7,9 +7,11 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { logPosition, sha256FromHex } from '../../src/domain/ids.ts';
 import { markSending, prepareBatches, settleBatch } from '../../src/journal/batches.ts';
+import { explainKey, explainMember } from '../../src/journal/explain.ts';
 import { readEffects, readEntries } from '../../src/journal/log.ts';
 import { memberOf } from '../../src/journal/membership.ts';
 import { readOperations } from '../../src/journal/operations.ts';
+import { listRejections } from '../../src/journal/rejections.ts';
 import { beginRemovals, fold, guard, plan } from '../../src/journal/runs.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { identityHash, MAX_PAYLOAD, ScriptedRun, type TestRow } from '../support/journal-run.ts';
@@ -161,5 +163,28 @@ describe('pages', () => {
       const all = await explained(() => memberOf(client, target, hash));
       for (const p of all) expect(p).not.toMatch(LARGE);
     }
+  });
+
+  test('a member’s story, with its values, a source key and a list of refusals are found by indexes', async () => {
+    const { target } = await second.record();
+    const pool = new pg.Pool({ connectionString: journal.adminUrl, max: 1 });
+    pool.on('connect', (own) => {
+      own.on('notice', (notice) => plans.push(notice.message ?? ''));
+      void own.query(`load 'auto_explain'; set auto_explain.log_min_duration = 0; set auto_explain.log_level = notice;
+        set auto_explain.log_nested_statements = on; set client_min_messages = notice`);
+    });
+    const asked = { limit: 20, after: null, values: true };
+    for (const i of [0, 100, 1, 2]) {
+      const hash = sha256FromHex(identityHash(`${i}`).toString('hex'));
+      const all = await explained(() => explainMember(pool, target, hash, asked));
+      expect(all.filter((p) => /with recursive s\(lo, hi\)/.test(p)).length).toBeGreaterThan(1);
+      for (const p of all) expect(p).not.toMatch(LARGE);
+    }
+    const key = await explained(() => explainKey(pool, target, '["7"]', 20));
+    expect(key.join()).toMatch(/Index Scan using generation_\d+_key/);
+    for (const p of key) expect(p).not.toMatch(LARGE);
+    const refusals = { mirror: 'large', run: null, before: null, limit: 20, values: true };
+    for (const p of await explained(() => listRejections(pool, refusals))) expect(p).not.toMatch(LARGE);
+    await pool.end();
   });
 });

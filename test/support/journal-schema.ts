@@ -9,6 +9,35 @@ const HEADER = `-- The journal's schema as the migrations leave it; \`npm run sc
 -- To be read, not run: functions stand here with the sha256 of their body.
 `;
 
+/** What a group has been granted, on the schema, tables, columns and functions, and on tables still to come. */
+function mayOf(role: string): readonly [title: string, query: string] {
+  return [
+    `What ${role} may`,
+    `select line from (
+       select 1 as n, format('grant %s on schema retl to ${role};', lower(a.privilege_type)) as line
+       from pg_namespace s cross join lateral aclexplode(s.nspacl) a
+       where s.nspname = 'retl' and a.grantee = '${role}'::regrole
+       union all
+       select 2, format('grant %s on %s to ${role};',
+         lower(string_agg(a.privilege_type, ', ' order by a.privilege_type)), c.oid::regclass)
+       from pg_class c cross join lateral aclexplode(c.relacl) a
+       where c.relnamespace = 'retl'::regnamespace and a.grantee = '${role}'::regrole group by c.oid
+       union all
+       select 3, format('grant %s (%s) on %s to ${role};', lower(a.privilege_type),
+         string_agg(k.attname, ', ' order by k.attnum), c.oid::regclass)
+       from pg_class c join pg_attribute k on k.attrelid = c.oid cross join lateral aclexplode(k.attacl) a
+       where c.relnamespace = 'retl'::regnamespace and a.grantee = '${role}'::regrole group by c.oid, a.privilege_type
+       union all
+       select 4, format('grant execute on function %s to ${role};', p.oid::regprocedure)
+       from pg_proc p cross join lateral aclexplode(p.proacl) a
+       where p.pronamespace = 'retl'::regnamespace and a.grantee = '${role}'::regrole
+       union all
+       select 5, format('grant %s on every later table of the owner to ${role};', lower(a.privilege_type))
+       from pg_default_acl d cross join lateral aclexplode(d.defaclacl) a
+       where d.defaclnamespace = 'retl'::regnamespace and a.grantee = '${role}'::regrole) g order by n, line`,
+  ];
+}
+
 const SECTIONS: readonly (readonly [title: string, query: string])[] = [
   [
     'Domains',
@@ -62,22 +91,7 @@ const SECTIONS: readonly (readonly [title: string, query: string])[] = [
      from pg_proc p join pg_language l on l.oid = p.prolang
      where p.pronamespace = 'retl'::regnamespace order by p.proname, pg_get_function_arguments(p.oid)`,
   ],
-  [
-    'What the runtime role may',
-    `select line from (
-       select 1 as n, format('grant %s on schema retl to retl_runtime;', lower(a.privilege_type)) as line
-       from pg_namespace s cross join lateral aclexplode(s.nspacl) a
-       where s.nspname = 'retl' and a.grantee = 'retl_runtime'::regrole
-       union all
-       select 2, format('grant %s on %s to retl_runtime;',
-         lower(string_agg(a.privilege_type, ', ' order by a.privilege_type)), c.oid::regclass)
-       from pg_class c cross join lateral aclexplode(c.relacl) a
-       where c.relnamespace = 'retl'::regnamespace and a.grantee = 'retl_runtime'::regrole group by c.oid
-       union all
-       select 3, format('grant execute on function %s to retl_runtime;', p.oid::regprocedure)
-       from pg_proc p cross join lateral aclexplode(p.proacl) a
-       where p.pronamespace = 'retl'::regnamespace and a.grantee = 'retl_runtime'::regrole) g order by n, line`,
-  ],
+  ...['retl_runtime', 'retl_inspector', 'retl_reader'].map((role) => mayOf(role)),
 ];
 
 /** The text of migrations/schema.sql for a database that has just been migrated. */

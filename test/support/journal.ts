@@ -73,13 +73,14 @@ export async function createTestJournal(): Promise<TestJournal> {
   return journal;
 }
 
-/** The role is one for the whole server: other files may create it at the same time. */
+/** Groups belong to the whole server: other files may create them at the same time. */
 export async function ensureRuntimeRole(admin: pg.Pool): Promise<void> {
-  await admin
-    .query('create role retl_runtime nologin')
-    .catch((error: { code?: string }) =>
-      ['42710', '23505'].includes(error.code ?? '') ? undefined : Promise.reject(error),
-    );
+  for (const role of ['retl_runtime', 'retl_inspector', 'retl_reader'])
+    await admin
+      .query(`create role ${role} nologin`)
+      .catch((error: { code?: string }) =>
+        ['42710', '23505'].includes(error.code ?? '') ? undefined : Promise.reject(error),
+      );
 }
 
 function as(url: string, role: string): string {

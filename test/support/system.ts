@@ -160,6 +160,8 @@ async function makeRoles(db: pg.Pool): Promise<void> {
     do $$ begin
       perform pg_advisory_xact_lock(hashtextextended('retl system tests', 0));
       ${make('retl_runtime', 'nologin')}
+      ${make('retl_inspector', 'nologin')}
+      ${make('retl_reader', 'nologin')}
       ${make(OWNER, `login password '${OWNER}'`)}
       ${make(WORKER, `login password '${WORKER}' in role retl_runtime`)}
       ${make(READER, `login password '${READER}'`)}

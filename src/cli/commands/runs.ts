@@ -1,13 +1,12 @@
 /** `retl runs [mirror]`: the last runs in the journal. */
 
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { type Invocation, mirrorArgument, mirrorOf, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { readRuns } from '../journal.ts';
+import { limitArgument, limitOf } from '../limit-argument.ts';
 import { whole } from '../progress-view.ts';
 import { ago, reasonOf, stateOf } from '../run-view.ts';
-
-const MOST = 1000;
 
 export function runsCommand(): Command {
   return newCommand(
@@ -27,17 +26,9 @@ export function runsCommand(): Command {
     .option('--limit <number>', 'how many at most', limitArgument, 20);
 }
 
-function limitArgument(text: string): number {
-  const limit = Number(text);
-  if (!Number.isInteger(limit) || limit < 1 || limit > MOST)
-    throw new InvalidArgumentError(`It must be a whole number from 1 to ${MOST}.`);
-  return limit;
-}
-
 async function runs(invocation: Invocation): Promise<ExitCode> {
   const { output, project, options } = invocation;
-  const limit = typeof options.limit === 'number' ? options.limit : 20;
-  const found = await readRuns(project, mirrorOf(invocation), limit);
+  const found = await readRuns(project, mirrorOf(invocation), limitOf(options));
   output.document({ runs: found });
   if (found.length === 0) output.line('No runs yet. `retl run <mirror>` starts one.');
   else {
