@@ -52,7 +52,9 @@ function lineOf(command: Command): readonly Command[] {
 }
 
 async function perform(command: Command, action: Action): Promise<ExitCode> {
-  const options = Object.assign({}, ...lineOf(command).map((one): object => one.opts()));
+  const options: Invocation['options'] = Object.fromEntries(
+    lineOf(command).flatMap((one) => Object.entries(one.opts())),
+  );
   const output = new Output({
     json: options.json === true,
     debug: options.debug === true,

@@ -6,6 +6,7 @@ import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectClient, type TemporalClient } from '../../src/client/connect.ts';
 import { signalMirror } from '../../src/client/control.ts';
+import { triggerSchedule } from '../../src/client/schedule-runs.ts';
 import { applySchedule, readSchedule, type Schedule } from '../../src/client/schedules.ts';
 import { TASK_QUEUE } from '../../src/domain/messages.ts';
 import type { ScheduleSettings } from '../../src/domain/schedule.ts';
@@ -221,6 +222,26 @@ test('skipped-runs: starts that meet a run under way are skipped, counted and sh
   const { stdout } = await run(project, 'list', 'waits-long');
   expect(stdout).toMatch(/^MIRROR +TIMES +STATE +NEXT +LAST RUN +STARTED +RUNS +SKIPPED +MISSED$/m);
   expect(stdout).toMatch(/^waits-long +every 2s +paused +none +cancelled +\d+s ago +1 +[2-9]\d* +0$/m);
+});
+
+test('with buffer_one, one start waits for its turn behind the run under way, and no second beside it', async () => {
+  const buffering = { ...HOURLY, overlap: 'buffer_one' } as const;
+  await applySchedule(temporal, 'waits-turn', buffering, { dryRun: false, takeOver: false });
+  const first = await triggerSchedule(temporal, await there('waits-turn'));
+  const { running } = await until('waits-turn', (schedule) => schedule.running.length === 1);
+  expect(first).toEqual({ kind: 'started', workflowId: running[0] });
+  expect(await triggerSchedule(temporal, await there('waits-turn'))).toEqual({ kind: 'waits' });
+  expect((await there('waits-turn')).counts.started).toBe(1);
+  await signalMirror(temporal, 'waits-turn', 'cancel', running[0]);
+  const after = await until('waits-turn', (schedule) => schedule.counts.started === 2);
+  expect(after.running).toHaveLength(1);
+  await signalMirror(temporal, 'waits-turn', 'cancel', after.running[0]);
+});
+
+test('times that the server refuses are an error of the configuration, in our words', async () => {
+  const times = { kind: 'cron', cron: '@daily', timeZone: 'Mars/Olympus_Mons' } as const;
+  const applied = applySchedule(temporal, 'mars', { ...HOURLY, times }, { dryRun: false, takeOver: false });
+  await expect(applied).rejects.toMatchObject({ code: 'config.schedule', details: { mirror: 'mars' } });
 });
 
 test('pause, resume, trigger and delete act by name and by pattern, and say what became of each', async () => {

@@ -38,8 +38,7 @@ async function list({ output, project, args }: Invocation): Promise<ExitCode> {
   const listed = await withTemporal(project, (temporal) => readAll(temporal, wanted, mirrorsArgument(text)));
   const now = Date.now();
   output.document({ schedules: listed.map((one) => ({ ...one, state: listedState(one) })) });
-  if (listed.length === 0)
-    output.line('No schedules. Write a `schedule:` into a mirror, then `retl schedules apply`.');
+  if (listed.length === 0) output.line(noneWords(text));
   else output.table([LIST_HEAD, ...listed.map((one) => listedRow(one, now))]);
   for (const line of listed.flatMap(noteLines)) output.line(line);
   if (wanted === null)
@@ -47,6 +46,11 @@ async function list({ output, project, args }: Invocation): Promise<ExitCode> {
       'The files have errors: whether the schedules are what they say is not known. See `retl check`.',
     );
   return EXIT.ok;
+}
+
+function noneWords(text: string): string {
+  if (text !== '*') return `No schedule of this project matches ${text}.`;
+  return 'No schedules. Write a `schedule:` into a mirror, then `retl schedules apply`.';
 }
 
 /** `null` where the files have errors: what is in Temporal is shown all the same. */
