@@ -44,13 +44,13 @@ const FIELDS: { readonly [Name in keyof Cron]: Field } = {
   dayOfWeek: { words: 'day of the week', least: 0, most: 6, names: DAYS },
 };
 
-const SHORTHANDS: { readonly [name: string]: string } = {
-  '@hourly': '0 * * * *',
-  '@daily': '0 0 * * *',
-  '@weekly': '0 0 * * 0',
-  '@monthly': '0 0 1 * *',
-  '@yearly': '0 0 1 1 *',
-};
+const SHORTHANDS: ReadonlyMap<string, string> = new Map([
+  ['@hourly', '0 * * * *'],
+  ['@daily', '0 0 * * *'],
+  ['@weekly', '0 0 * * 0'],
+  ['@monthly', '0 0 1 * *'],
+  ['@yearly', '0 0 1 1 *'],
+]);
 
 const DAYS_IN_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
@@ -74,9 +74,9 @@ export function parseCron(text: string): CronResult {
 
 function parsed(text: string): Cron {
   const written = text.trim();
-  if (written.startsWith('@') && !Object.hasOwn(SHORTHANDS, written))
+  if (written.startsWith('@') && !SHORTHANDS.has(written))
     throw new Invalid('This is no shorthand that is known.', `Expected: ${CRON_WORDS}.`);
-  const fields = (SHORTHANDS[written] ?? written).split(/\s+/).filter((part) => part !== '');
+  const fields = (SHORTHANDS.get(written) ?? written).split(/\s+/).filter((part) => part !== '');
   const [minute, hour, dayOfMonth, month, dayOfWeek] = fields;
   if (
     fields.length !== 5 ||

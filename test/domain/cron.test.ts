@@ -49,6 +49,8 @@ test.each([
   ['0 6 1 * 1', /read in two ways/],
   ['@every 5m', /no shorthand/],
   ['@constructor', /no shorthand/],
+  ['constructor', /1 field\./],
+  ['__proto__', /1 field\./],
 ])('%s is refused, and the remedy says what would be valid', (written, message) => {
   const result = parseCron(written);
   expect(result).toMatchObject({ kind: 'invalid', message: expect.stringMatching(message) });
