@@ -48,6 +48,8 @@ grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection t
 
 -- Whole requests that were refused are few among many; a list of them must not read the many.
 create index batch_refused on retl.batch (run_id) where state = 'refused';
+-- The earlier sendings of one operation; its last is in the index of the exclusion constraint.
+create index batch_unapplied on retl.batch using gist (operations) where state = 'not-applied';
 
 -- One operation by its key, in a range of a run's operations that stands in the order of that key: halving finds it by some
 -- twenty look-ups of the primary key. p_key is the text of a hash or of a row number.

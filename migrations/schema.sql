@@ -273,6 +273,7 @@ CREATE INDEX batch_refused ON retl.batch USING btree (run_id) WHERE (state = 're
 CREATE UNIQUE INDEX batch_retried_once ON retl.batch USING btree (retry_of, lower(operations)) WHERE (retry_of IS NOT NULL);
 CREATE INDEX batch_run ON retl.batch USING btree (run_id, action, lower(operations));
 CREATE UNIQUE INDEX batch_step_once ON retl.batch USING btree (run_id, action) WHERE ((action = ANY (ARRAY['init'::text, 'finish'::text])) AND (state <> 'not-applied'::text));
+CREATE INDEX batch_unapplied ON retl.batch USING gist (operations) WHERE (state = 'not-applied'::text);
 CREATE INDEX batch_unfolded ON retl.batch USING btree (run_id) WHERE ((state = 'settled'::text) AND (NOT folded));
 CREATE UNIQUE INDEX generation_promoted ON retl.generation USING btree (target_id) WHERE (state = 'promoted'::text);
 CREATE UNIQUE INDEX generation_run ON retl.generation USING btree (run_id) WHERE (state <> 'discarded'::text);

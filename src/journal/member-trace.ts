@@ -119,8 +119,8 @@ function operationOf(
 }
 
 /**
- * Of each operation there is one request at most that is not proven unapplied: an index on ranges finds it. The others are
- * few, and in an index of their own.
+ * Of each operation there is one request at most that is not proven unapplied: an index on ranges finds it, and another one
+ * those that are.
  */
 const BATCHES = `
   select s.sequence, b.* from unnest($1::bigint[]) s(sequence) cross join lateral (
@@ -134,7 +134,7 @@ const BATCHES = `
     select encode(b.batch_id, 'hex'), b.state, b.sending, b.resends, b.reason, upper(b.operations) - lower(b.operations),
       b.accepted, b.rejected, b.prepared_at, b.sent_at, b.settled_at, b.position::text, false
     from retl.batch b
-    where b.run_id = s.sequence >> 32 and b.state = 'not-applied' and b.operations @> s.sequence) b
+    where b.operations @> s.sequence and b.state = 'not-applied') b
   order by s.sequence, b.sending`;
 
 async function batchesOf(
