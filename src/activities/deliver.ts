@@ -37,7 +37,7 @@ async function deliverWindow(
   args: DeliverArgs,
   resolveOnly: boolean,
 ): Promise<StepResult> {
-  const limits = { until: Date.now() + args.windowMs, resolveOnly };
+  const limits = { until: performance.now() + args.windowMs, resolveOnly };
   const end = await new DeliveryWindow(a, w, args.action, limits).run();
   return { ...end, counts: await a.counts() };
 }

@@ -5,11 +5,11 @@ import type { BatchId } from '../domain/ids.ts';
 import { type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import type { Dependencies } from './deps.ts';
 import { attachWriter } from './init.ts';
-import type { RunRef, StepResult } from './results.ts';
+import type { StepArgs, StepResult } from './results.ts';
 import { runStep } from './step.ts';
 
 /** @throws RetlError, JournalError */
-export async function finishRun(deps: Dependencies, ref: RunRef): Promise<StepResult> {
+export async function finishRun(deps: Dependencies, ref: StepArgs): Promise<StepResult> {
   return withAttempt(deps, ref, 'finish', async (a) => {
     if (a.record.phase !== 'finish') return { kind: 'done', counts: await a.counts() };
     return withWriter(a, async (w) => {
@@ -17,6 +17,7 @@ export async function finishRun(deps: Dependencies, ref: RunRef): Promise<StepRe
       if (unready !== null) return unready;
       return runStep(a, w, {
         action: 'finish',
+        resolveOnly: ref.resolveOnly ?? false,
         request: (id) => requestOf(a, id),
         send: (request) => w.writer.finish(known(request)),
         reconcile: (request, batch) =>

@@ -9,19 +9,19 @@ import { failing } from './failures.ts';
 import { finishRun } from './finish.ts';
 import { initRun } from './init.ts';
 import { promoteRun } from './promote.ts';
-import type { AdmitArgs, CloseArgs, DeliverArgs, ReleaseArgs, RunRef } from './results.ts';
+import type { AdmitArgs, CloseArgs, DeliverArgs, ReleaseArgs, RunRef, StepArgs } from './results.ts';
 import { guardRun, sealRun } from './seal.ts';
 
 export function createActivities(deps: Dependencies) {
   const run = <T>(work: () => Promise<T>) => failing(deps.logger, work);
   return {
     admit: (args: AdmitArgs) => run(() => admitRun(deps, args)),
-    init: (ref: RunRef) => run(() => initRun(deps, ref)),
+    init: (args: StepArgs) => run(() => initRun(deps, args)),
     extract: (ref: RunRef) => run(() => extract(deps, ref)),
     seal: (ref: RunRef) => run(() => sealRun(deps, ref)),
     guard: (ref: RunRef) => run(() => guardRun(deps, ref)),
     deliver: (args: DeliverArgs) => run(() => deliver(deps, args)),
-    finish: (ref: RunRef) => run(() => finishRun(deps, ref)),
+    finish: (args: StepArgs) => run(() => finishRun(deps, args)),
     promote: (ref: RunRef) => run(() => promoteRun(deps, ref)),
     close: (args: CloseArgs) => run(() => close(deps, args)),
     release: (args: ReleaseArgs) => run(() => release(deps, args)),

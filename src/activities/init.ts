@@ -10,18 +10,19 @@ import { recordBaseline } from '../journal/runs.ts';
 import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import { BACKOFF_FIRST_MS, BACKOFF_MAX_MS, backoffMs } from './delivery/policy.ts';
 import type { Dependencies } from './deps.ts';
-import type { RunRef, StepResult } from './results.ts';
+import type { StepArgs, StepResult } from './results.ts';
 import { runStep } from './step.ts';
 
 /** @throws RetlError `destination.not-empty`, `destination.baseline-unknown`, `destination.misconfigured`, … */
-export async function initRun(deps: Dependencies, ref: RunRef): Promise<StepResult> {
+export async function initRun(deps: Dependencies, ref: StepArgs): Promise<StepResult> {
   return withAttempt(deps, ref, 'init', async (a) => {
     if (a.record.phase !== 'init') return { kind: 'done', counts: await a.counts() };
     return withWriter(a, async (w) => {
-      const wait = (await notReady(a, w)) ?? (await baselineNotProven(a, w));
+      const wait = ref.resolveOnly ? null : ((await notReady(a, w)) ?? (await baselineNotProven(a, w)));
       if (wait !== null) return wait;
       return runStep(a, w, {
         action: 'init',
+        resolveOnly: ref.resolveOnly ?? false,
         request: () => null,
         send: () => w.writer.init(),
         reconcile: () => w.writer.reconcileInit(),

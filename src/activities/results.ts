@@ -85,6 +85,12 @@ export type GuardResult =
   /** A removal over the byte limit, which was lowered since that member was accepted. */
   | { readonly kind: 'invalid'; readonly code: string; readonly message: string; readonly counts: RunCounts };
 
+/** A step of the session. */
+export interface StepArgs extends RunRef {
+  /** Only resolve what is open; send nothing that is not under way. */
+  readonly resolveOnly?: boolean;
+}
+
 export interface DeliverArgs extends RunRef {
   readonly action: 'upsert' | 'remove';
   /** How long the window may launch requests, in ms. */

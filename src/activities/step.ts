@@ -27,6 +27,8 @@ import type { StepResult } from './results.ts';
 
 export interface StepCalls {
   readonly action: 'init' | 'finish';
+  /** Rule 10: a run that is being ended resolves what is open, and begins nothing. */
+  readonly resolveOnly: boolean;
   /** What is sent; its hash stands in the journal before it is. */
   request(id: BatchId): FinishRequest | null;
   send(request: FinishRequest | null): Promise<StepOutcome>;
@@ -36,7 +38,6 @@ export interface StepCalls {
 /** Brings the step as far as it goes in this attempt. @throws JournalError */
 export async function runStep(a: RunAttempt, w: OpenWriter, calls: StepCalls): Promise<StepResult> {
   const found = await stepBatch(a.deps.journal, a.attempt, calls.action);
-  const waitMs = (found?.retryAt?.getTime() ?? 0) - Date.now();
   switch (found?.state) {
     case 'settled':
       return { kind: 'done', counts: await a.counts() };
@@ -45,6 +46,20 @@ export async function runStep(a: RunAttempt, w: OpenWriter, calls: StepCalls): P
     case 'unknown':
     case 'staged':
       return reconcile(a, w, calls, found);
+    default:
+      return calls.resolveOnly ? { kind: 'done', counts: await a.counts() } : begin(a, w, calls, found);
+  }
+}
+
+/** Sends a step that is not under way: never prepared, or never sent, or proven not applied. */
+async function begin(
+  a: RunAttempt,
+  w: OpenWriter,
+  calls: StepCalls,
+  found: BatchRecord | null,
+): Promise<StepResult> {
+  const waitMs = found?.retryInMs ?? 0;
+  switch (found?.state) {
     case 'not-applied':
       if (waitMs > 0) return waiting(a, found.reason ?? 'not-applied', waitMs, found.id);
       return send(a, w, calls, await prepare(a, calls, found.sending + 1), found.sending + 1);

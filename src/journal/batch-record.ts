@@ -2,7 +2,7 @@
 
 import { type BatchId, type Sequence, type Sha256, sequence, sha256FromHex } from '../domain/ids.ts';
 import type { BatchState } from '../domain/run.ts';
-import { bigOrNull, dateOrNull, number, text, textOrNull } from './decode.ts';
+import { bigOrNull, number, text, textOrNull } from './decode.ts';
 import { type Queryable, run } from './pool.ts';
 import type { Attempt } from './runs.ts';
 
@@ -21,16 +21,23 @@ export interface BatchRecord {
   readonly state: BatchState;
   readonly requestHash: Sha256;
   readonly reason: string | null;
-  readonly sendDeadline: Date | null;
-  readonly retryAt: Date | null;
+  /** Milliseconds, by the journal's clock, until its request can no longer reach the destination; 0: it has passed. */
+  readonly deadlineInMs: number;
+  /** Milliseconds, by the journal's clock, until its operations may be sent again; 0: now. */
+  readonly retryInMs: number;
   readonly jobIds: readonly string[];
   readonly receipt: string | null;
   readonly progress: string | null;
 }
 
+/** Stamped and read by one clock: a worker whose own is a day off must neither wait for a day nor believe a day has passed. */
+function left(stamp: 'send_deadline' | 'retry_at'): string {
+  return `greatest(0, coalesce(ceil(extract(epoch from b.${stamp} - clock_timestamp()) * 1000), 0))::bigint`;
+}
+
 const COLUMNS = `encode(b.batch_id, 'hex') as batch_id, b.action, lower(b.operations) as first,
   upper(b.operations) - 1 as last, b.sending, b.resends, b.state, encode(b.request_hash, 'hex') as request_hash, b.reason,
-  b.send_deadline, b.retry_at, b.job_ids, b.receipt, b.progress`;
+  ${left('send_deadline')} as deadline_in_ms, ${left('retry_at')} as retry_in_ms, b.job_ids, b.receipt, b.progress`;
 
 const OPEN = `
   select ${COLUMNS} from retl.batch b
@@ -95,8 +102,8 @@ function decodeBatch(row: Record<string, unknown>): BatchRecord {
     state: text(row, 'state') as BatchState,
     requestHash: sha256FromHex(text(row, 'request_hash')),
     reason: textOrNull(row, 'reason'),
-    sendDeadline: dateOrNull(row, 'send_deadline'),
-    retryAt: dateOrNull(row, 'retry_at'),
+    deadlineInMs: number(row, 'deadline_in_ms'),
+    retryInMs: number(row, 'retry_in_ms'),
     jobIds: Array.isArray(row.job_ids) ? row.job_ids.map(String) : [],
     receipt: textOrNull(row, 'receipt'),
     progress: textOrNull(row, 'progress'),

@@ -216,9 +216,9 @@ export class Run {
       case 'removals':
         return deliver({ ...this.ref, action: 'remove', windowMs: LONGEST_WINDOW_MS, resolveOnly: true });
       case 'finish':
-        return finish(this.ref);
+        return finish({ ...this.ref, resolveOnly: true });
       default:
-        return init(this.ref);
+        return init({ ...this.ref, resolveOnly: true });
     }
   }
 

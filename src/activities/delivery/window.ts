@@ -26,7 +26,7 @@ import { Recorder } from './recorder.ts';
 import { markedOnce } from './sending.ts';
 
 export interface WindowLimits {
-  /** Milliseconds since the epoch after which nothing more is launched. */
+  /** Reading of `performance.now()`, which nobody sets back, after which nothing more is launched. */
   readonly until: number;
   /** Resolve what is open and launch nothing new. */
   readonly resolveOnly: boolean;
@@ -89,7 +89,7 @@ export class DeliveryWindow {
 
   /** Rule 4: proven not applied, so its operations may be prepared again, when their time has come. */
   async #tryAgain(batch: BatchRecord): Promise<void> {
-    const ms = (batch.retryAt?.getTime() ?? 0) - Date.now();
+    const ms = batch.retryInMs;
     if (ms > 0) return this.#stopWith({ kind: 'wait', code: batch.reason ?? 'retry', ms, batch: batch.id });
     const pieces = await this.#builder.again(batch, batch.reason?.startsWith(TOO_LARGE) ?? false);
     const drafts = pieces.map((p) => p.draft);
@@ -124,7 +124,7 @@ export class DeliveryWindow {
   async #ask(outgoing: Outgoing, batch: BatchRecord, call: () => Promise<BatchOutcome>): Promise<void> {
     const { value, writes } = await this.w.store.collect(() => answered(call));
     // Rule 3: an absence that is seen before the send deadline proves nothing.
-    const early = (batch.sendDeadline?.getTime() ?? 0) - Date.now();
+    const early = batch.deadlineInMs;
     if (batch.state === 'unknown' && early > 0 && this.w.destination.capabilities.recovery === 'lookup') {
       if (value.kind !== 'accepted' && value.kind !== 'settled') {
         return this.#stopWith({ kind: 'wait', code: 'before-send-deadline', ms: early, batch: batch.id });
@@ -243,7 +243,7 @@ export class DeliveryWindow {
 
   #mustStop(): boolean {
     if (this.a.stop.aborted) this.#stopWith({ kind: 'stopped' });
-    else if (Date.now() >= this.limits.until) this.#stopWith({ kind: 'more' });
+    else if (performance.now() >= this.limits.until) this.#stopWith({ kind: 'more' });
     return this.#halting || this.#end !== null || this.#crash !== null;
   }
 
