@@ -84,7 +84,7 @@ async function describe(
   wanted: ScheduleTable | null,
 ): Promise<Listed> {
   const { changeFor } = await import('../../client/schedule-change.ts');
-  const settings = wanted?.[mirror];
+  const settings = wanted !== null && Object.hasOwn(wanted, mirror) ? wanted[mirror] : undefined;
   const change =
     settings === undefined
       ? null
@@ -92,7 +92,7 @@ async function describe(
   return {
     mirror,
     schedule,
-    lastOutcome: schedule?.lastStart == null ? null : await outcome(temporal, schedule),
+    lastOutcome: schedule === null ? null : await outcome(temporal, schedule),
     change: wanted === null ? 'unknown' : (change ?? { kind: 'orphan', mirror }),
   };
 }
