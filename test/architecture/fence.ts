@@ -11,8 +11,8 @@ interface Zone {
   readonly builtins: boolean;
 }
 
-const SOURCE_DRIVERS = ['pg', 'pg-cursor', 'pg-copy-streams'];
-const DESTINATION_DRIVERS = ['pg', 'undici'];
+const SOURCE_DRIVERS = ['pg', 'pg-copy-streams'];
+const DESTINATION_DRIVERS = ['pg'];
 const TEMPORAL_CLIENT = ['@temporalio/client', '@temporalio/common', '@temporalio/envconfig'];
 
 export const ZONES: { readonly [zone: string]: Zone } = {
@@ -25,7 +25,7 @@ export const ZONES: { readonly [zone: string]: Zone } = {
   },
   sources: { load: ['domain'], types: [], packages: ['zod', ...SOURCE_DRIVERS], builtins: true },
   destinations: { load: ['domain'], types: [], packages: ['zod', ...DESTINATION_DRIVERS], builtins: true },
-  journal: { load: ['domain'], types: [], packages: ['pg', 'pg-copy-streams', 'pg-cursor'], builtins: true },
+  journal: { load: ['domain'], types: [], packages: ['pg', 'pg-copy-streams'], builtins: true },
   indexing: { load: ['domain', 'journal'], types: [], packages: ['pg', 'zod'], builtins: true },
   planning: {
     load: ['domain', 'journal', 'sources', 'config'],

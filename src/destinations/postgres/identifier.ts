@@ -17,11 +17,6 @@ export function quoteQualified(name: QualifiedName): string {
   return `${quoteName(name.schema)}.${quoteName(name.name)}`;
 }
 
-/** A text literal, for statements that are shown to people; statements that are run take parameters. */
-export function quoteText(text: string): string {
-  return `'${text.replaceAll("'", "''")}'`;
-}
-
 /** What is wrong with a name that is meant exactly as written, in words; `null`: nothing. */
 export function nameFault(name: string): string | null {
   if (name === '') return 'a name cannot be empty';
