@@ -4,7 +4,7 @@
  */
 
 import { Context, getClient } from '@temporalio/activity';
-import { countRun, loadRun } from '../journal/run-record.ts';
+import { countRun, journalNow, loadRun } from '../journal/run-record.ts';
 import { type Admission, admit, type Holder } from '../journal/runs.ts';
 import { holderOf } from './attempt.ts';
 import { bindDestination, sha256Bytes } from './binding.ts';
@@ -56,6 +56,7 @@ async function tryAdmit(
   const settings = await deps.configuration.mirror(mirror);
   const destination = bindDestination(deps, settings);
   const text = deps.configuration.text(settings);
+  const now = await journalNow(deps.journal);
   return admit(deps.journal, {
     mirror,
     strategy: settings.strategy,
@@ -70,7 +71,7 @@ async function tryAdmit(
     mayResend: destination.capabilities.recovery === 'idempotent',
     holder,
     closedHolder,
-    resumeAfter: new Date(Date.now() - settings.resumeMaxAgeMs),
+    resumeAfter: new Date(now.getTime() - settings.resumeMaxAgeMs),
   });
 }
 

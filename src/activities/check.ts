@@ -1,6 +1,6 @@
 /** What can be found out about a mirror before a run, without writing anything anywhere: used by `retl check`. */
 
-import type { WriterContext } from '../destinations/port.ts';
+import type { Writer, WriterContext } from '../destinations/port.ts';
 import type { CheckLine, CheckSubject } from '../domain/check.ts';
 import { ERROR_CODES, RetlError } from '../domain/errors.ts';
 import { epoch } from '../domain/ids.ts';
@@ -58,6 +58,7 @@ async function* checkDestination(deps: Checker, settings: MirrorSettings): Async
           remedy,
         });
       }
+      if (problems.length === 0) problems.push(...(await baselineProblems(writer, settings)));
     } finally {
       await writer.close();
     }
@@ -66,6 +67,15 @@ async function* checkDestination(deps: Checker, settings: MirrorSettings): Async
     if (line.kind === 'problem' || problems.length === 0) yield line;
   }
   yield* problems;
+}
+
+/** What the first run of a target would stumble over; whether this target has had one, only the journal knows. */
+async function baselineProblems(writer: Writer, settings: MirrorSettings): Promise<readonly CheckLine[]> {
+  if (settings.baseline.attested !== null) return [];
+  const { kind } = await writer.checkEmpty();
+  if (kind !== 'cannot-look') return [];
+  const error = new RetlError('destination.baseline-unknown', { mirror: settings.mirror });
+  return [problemOf(settings.mirror, 'destination', error)];
 }
 
 const REACH =

@@ -66,6 +66,8 @@ async function load(
         });
         memberNo += 1;
       }
+      // A row may give many members: what is full goes before the page ends.
+      if (sink.full) await sink.drain();
     }
     await sink.drain();
   }

@@ -43,6 +43,11 @@ export class CandidateSink {
     return this.#rows;
   }
 
+  /** Whether something waits to be handed over. */
+  get full(): boolean {
+    return this.#full.length > 0;
+  }
+
   /** A row that its mapping excludes on purpose: its key is stored all the same (rule 7). */
   addExcluded(sourceKey: string): void {
     this.#rows += 1;

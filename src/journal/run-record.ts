@@ -11,7 +11,7 @@ import {
   targetId,
 } from '../domain/ids.ts';
 import type { Closing, Phase, RunCounts } from '../domain/run.ts';
-import { big, bigOrNull, flag, number, one, text, textOrNull } from './decode.ts';
+import { big, bigOrNull, date, flag, number, one, text, textOrNull } from './decode.ts';
 import { type Queryable, run } from './pool.ts';
 
 export interface RunRecord {
@@ -118,4 +118,9 @@ export function decodeCounts(row: Record<string, unknown>): RunCounts {
     removed: number(row, 'removed'),
     rejected: number(row, 'rejected'),
   };
+}
+
+/** The journal's own clock: what is told of ages and deadlines is told by it, for workers' clocks differ. @throws JournalError */
+export async function journalNow(db: Queryable): Promise<Date> {
+  return date(one(await run(db, 'select clock_timestamp() as now')), 'now');
 }

@@ -31,10 +31,12 @@ export class Control {
       this.#messages += 1;
       this.paused = true;
       this.#tell('pause');
+      this.heard();
     });
     setHandler(resumeSignal, () => {
       this.#messages += 1;
       this.paused = false;
+      this.heard();
     });
     CancellationScope.current().cancelRequested.catch(() => {
       this.cancelledByTemporal = true;
@@ -45,6 +47,14 @@ export class Control {
   /** Grows with every message. Whoever is about to wait says which of them it has heeded. */
   get messages(): number {
     return this.#messages;
+  }
+
+  /** Called whenever somebody has said something: what is shown may have changed. */
+  heard: () => void = () => {};
+
+  /** Whether an activity was told to stop and is still finishing what it has in flight. */
+  get draining(): boolean {
+    return this.#underWay?.scope.consideredCancelled ?? false;
   }
 
   /** Whether nothing may be launched now. */
@@ -96,6 +106,7 @@ export class Control {
     // An abort outlives a cancel that comes after it.
     if (this.request !== 'abort') this.request = request;
     this.#tell(request);
+    this.heard();
   }
 
   #tell(message: 'cancel' | 'abort' | 'pause'): void {

@@ -47,6 +47,7 @@ export class View {
     private readonly control: Control,
   ) {
     setHandler(progressQuery, () => this.progress());
+    control.heard = () => this.#show();
     this.#show();
   }
 
@@ -56,7 +57,7 @@ export class View {
       runId: this.runId,
       phase: this.#phase,
       counts: this.counts,
-      waiting: this.#waiting,
+      waiting: this.#shownWaiting(),
       control: this.control.request,
       paused: this.control.paused,
     };
@@ -103,6 +104,13 @@ export class View {
     if (this.#searchAttributes) upsertSearchAttributes([{ key: OUTCOME, value: outcome }]);
   }
 
+  /** Told to stop, a run first finishes what it has in flight: that is what it waits for then. */
+  #shownWaiting(): Waiting | null {
+    if (this.#waiting !== null || !this.control.draining) return this.#waiting;
+    const code = this.control.request === 'none' ? 'pause' : this.control.request;
+    return { kind: 'draining', code, untilMs: null, batch: null };
+  }
+
   #show(): void {
     const c = this.counts;
     const lines = [
@@ -117,7 +125,8 @@ export class View {
       '',
       `${c.sourceRows} source rows, ${c.members} members, ${c.excluded} excluded, ${c.rejected} rejected`,
     ];
-    if (this.#waiting !== null) lines.push('', waitingInWords(this.#waiting));
+    const waiting = this.#shownWaiting();
+    if (waiting !== null) lines.push('', waitingInWords(waiting));
     setCurrentDetails(lines.join('\n'));
   }
 }

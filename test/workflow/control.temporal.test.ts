@@ -297,12 +297,32 @@ describe('rule 10: abort', () => {
     });
     await act.script.begun('deliver');
     await act.handle.signal('abort');
-    const { waiting } = await act.until((p) => p.waiting !== null);
+    const { waiting } = await act.until((p) => p.waiting !== null && p.waiting.kind !== 'draining');
     expect(waiting?.code).toBe(answer.kind === 'misconfigured' ? answer.code : 'unresolved');
     await env.sleep('10 minutes');
     expect(act.script.count('close')).toBeLessThan(15);
     open = false;
     await act.handle.signal('resume');
+    expect(await act.ending()).toMatchObject(aborted);
+  });
+
+  test('while requests in flight are being finished, the run says that it drains', async () => {
+    let land = () => {};
+    const landed = new Promise<void>((resolve) => {
+      land = resolve;
+    });
+    const act = await stage.start({
+      deliver: [
+        async () => {
+          await landed;
+          return STOPPED;
+        },
+      ],
+    });
+    await act.script.begun('deliver');
+    await act.handle.signal('abort');
+    expect((await act.untilWaiting('draining')).waiting?.code).toBe('abort');
+    land();
     expect(await act.ending()).toMatchObject(aborted);
   });
 

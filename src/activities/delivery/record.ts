@@ -10,7 +10,7 @@ import { journalError } from '../../journal/errors.ts';
 const TRIES = 8;
 const FIRST_PAUSE_MS = 100;
 
-/** @throws JournalError: at once unless the journal is merely away, else after about 25 s. */
+/** @throws JournalError: at once unless the journal is merely away, else after some 13 s of pauses. */
 export async function withRetries(write: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {

@@ -10,6 +10,7 @@ import {
   settleBatch,
   settleBatches,
 } from '../../journal/batches.ts';
+import { journalError } from '../../journal/errors.ts';
 import type { Attempt, JournalPool } from '../../journal/runs.ts';
 import { withRetries } from './record.ts';
 
@@ -58,8 +59,10 @@ export class Settlements {
       try {
         await withRetries(() => settleBatches(this.journal, this.attempt, settlements));
         for (const w of group) w.resolve();
-      } catch {
-        await this.#oneByOne(group);
+      } catch (error) {
+        // A journal that is away is away for each of them: the batches are found in `sending` later.
+        if (journalError(error).kind === 'unavailable') for (const w of group) w.reject(error);
+        else await this.#oneByOne(group);
       }
     }
     this.#busy = false;
