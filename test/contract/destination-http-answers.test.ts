@@ -138,10 +138,11 @@ describe('Acceptance that is not acceptance', () => {
     ['an empty 200', json(200, '')],
     ['an empty 201', json(201, '')],
     ['204', { kind: 'status', status: 204 } as const],
-    ['{}', json(200, {})],
     ['a flag', json(200, { ok: true })],
     ['a word', json(200, { status: 'Success', request_id: 'r1' })],
     ['the right count', json(200, { accepted: 5, errors: [] })],
+    ['the right count beside what was received', json(200, { received: 5, upserted: 5, failed: 0 })],
+    ['true', json(200, true)],
     ['plain text', json(200, 'OK', { 'content-type': 'text/plain' })],
     ['a yes for each id', null],
   ])('without outcomes configured, %s accepts the whole request', async (_, fault) => {
@@ -153,6 +154,20 @@ describe('Acceptance that is not acceptance', () => {
     ['an error', { ok: true, error: 'quota' }],
     ['errors', { errors: [{ row: 2 }] }],
     ['a smaller count', { accepted: 4 }],
+    ['a yes, and a smaller count of what was received', { ok: true, received: 4 }],
+    ['{}', {}],
+    ['null', null],
+    ['an id only', { id: 'x' }],
+    ['no more than no errors', { errors: [], failed: 0 }],
+    ['a count of what was received', { received: 5 }],
+    ['a count of what was processed', { processed: 5, request_id: 'r1' }],
+    ['a total', { total: 5 }],
+    ['a count', { count: 5 }],
+    ['a number of rows', { rows: 5 }],
+    [
+      'results that are only counted',
+      { results: members(5).map(({ identity }) => ({ id: identity.email_sha256, received: 1 })) },
+    ],
     ['a state in between', { status: 'queued' }],
     ['something unfamiliar', { data: {} }],
     ['the request repeated', members(5).map(({ upsert }) => upsert)],
@@ -308,6 +323,39 @@ describe('Provider quirks and operations', () => {
       expect((await writer.upsert(request('upsert', [member('zoe\u0308@x.com')]))).kind).toBe(kind);
       await writer.close();
     }
+  });
+
+  test.each([
+    ['a 204', { kind: 'status', status: 204 } as const, { kind: 'misconfigured', code: 'http-204' }],
+    ['no count', json(200, { size: 0 }), { kind: 'misconfigured', code: 'reply-not-understood' }],
+    ['an empty 200', json(200, ''), { kind: 'misconfigured', code: 'reply-not-understood' }],
+    ['a 404', json(404, {}), { kind: 'misconfigured', code: 'http-404' }],
+    [
+      'the page of a proxy',
+      json(200, '<html>', { 'content-type': 'text/html' }),
+      { kind: 'failed', code: 'reply-is-a-page' },
+    ],
+    ['a 503', json(503, {}), { kind: 'failed', code: 'http-503' }],
+    ['a 429', json(429, {}), { kind: 'failed', code: 'http-429' }],
+  ])(
+    'a look at the target’s size that gets %s is tried again only where that can help',
+    async (_, fault, check) => {
+      const { writer } = await openWriter(fake.url, {
+        options: { verify_empty: { path: PATH, count: '/count' } },
+      });
+      fake.readFault = fault;
+      expect(await writer.checkEmpty()).toEqual(check);
+      await writer.close();
+    },
+  );
+
+  test('a list that is too long to be read is not empty', async () => {
+    const { writer } = await openWriter(fake.url, {
+      options: { verify_empty: { path: PATH, list: '/members' } },
+    });
+    fake.readFault = json(200, `{"members":["${'x'.repeat(9 * 1024 * 1024)}"]}`);
+    expect(await writer.checkEmpty()).toEqual({ kind: 'not-empty' });
+    await writer.close();
   });
 
   test('invisible-effect: the target’s size is asked for before the first write only, and proves nothing else', async () => {

@@ -187,7 +187,7 @@ describe('leaks', () => {
 
   test('an acceptance keeps the status, the request id and a bounded body, without secrets', async () => {
     const { writer, request } = await openWriter(fake.url, { connection: { auth: { bearer: 'tok-123' } } });
-    const body = JSON.stringify({ id: `tok-123 ${'😀'.repeat(3_000)}` });
+    const body = JSON.stringify({ ok: true, id: `tok-123 ${'😀'.repeat(3_000)}` });
     fake.fault({
       kind: 'status',
       status: 200,
@@ -200,7 +200,7 @@ describe('leaks', () => {
     expect(Object.keys(outcome.receipt)).toEqual(['status', 'requestId', 'body']);
     const kept = String(outcome.receipt.body);
     expect(kept.length).toBeLessThanOrEqual(2_001);
-    expect(kept).toMatch(/^\{"id":"\[secret\] 😀[^\ufffd]*…$/u);
+    expect(kept).toMatch(/^\{"ok":true,"id":"\[secret\] 😀[^\ufffd]*…$/u);
   });
 
   test('a secret is left out percent-encoded too, and whole where another is a part of it', async () => {

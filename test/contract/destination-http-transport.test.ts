@@ -119,7 +119,7 @@ describe('before a byte can have left, nothing is applied', () => {
   test('with its authority named, the same server is trusted', async () => {
     const server = createTlsServer({ cert: LOCALHOST_CERTIFICATE, key: LOCALHOST_KEY });
     server.on('secureConnection', (socket) => {
-      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}'));
+      socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"ok":true}'));
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -225,7 +225,7 @@ describe('after that, a lost answer is unknown', () => {
   test('a success that comes before the request has left whole', async () => {
     const port = await rawServer((socket) => {
       socket.pause();
-      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}');
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"ok":true}');
     });
     const { writer, request } = await openWriter(`http://127.0.0.1:${port}`);
     const batch = request('upsert', members(3));
@@ -271,7 +271,7 @@ describe('connections', () => {
       socket.on('data', (chunk) => {
         bodies.push(chunk.toString());
         if (answered) socket.resetAndDestroy();
-        else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}');
+        else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"ok":true}');
         answered = true;
       });
     });

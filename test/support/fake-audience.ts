@@ -72,6 +72,8 @@ export class FakeAudience {
   readonly state: AudienceState = { members: new Map(), effects: [], replies: new Map() };
   /** Status that the token endpoint answers with instead of a token. */
   tokenStatus: number | null = null;
+  /** What the next read meets; faults of {@link fault} are for writes. */
+  readFault: Fault | null = null;
   readonly #settings: FakeAudienceSettings;
   readonly #server: Server;
   readonly #connections = new Map<Socket, number>();
@@ -122,6 +124,7 @@ export class FakeAudience {
     this.requests.length = 0;
     this.#faults.length = 0;
     this.#always = null;
+    this.readFault = null;
     this.state.members.clear();
     this.state.effects.length = 0;
     this.state.replies.clear();
@@ -145,8 +148,10 @@ export class FakeAudience {
     if (seen.path === '/oauth/token') return sendJson(outgoing, ...this.#token(seen));
     this.requests.push(seen);
     if (!this.#mayEnter(seen)) return sendJson(outgoing, 401, { error: 'unauthorized' });
-    if (seen.method === 'GET') return sendJson(outgoing, 200, this.#readBack());
-    const fault = this.#faults.shift() ?? this.#always;
+    const { readFault } = this;
+    if (seen.method === 'GET' && readFault === null) return sendJson(outgoing, 200, this.#readBack());
+    if (seen.method === 'GET') this.readFault = null;
+    const fault = seen.method === 'GET' ? readFault : (this.#faults.shift() ?? this.#always);
     if (fault === null) return this.#answer(outgoing, this.#apply(seen, []));
     await this.#misbehave(fault, seen, incoming, outgoing);
   }

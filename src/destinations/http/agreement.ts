@@ -1,8 +1,10 @@
 /**
- * Whether a success status without configured `outcomes` may be trusted with the whole request. One rule: every part of
- * the reply must be understood, and agree. An empty body agrees, and so does a list of results that names each operation
- * sent exactly once and says yes to it. A count that is not the number sent, a named failure or anything unfamiliar does
- * not: such an API needs `outcomes`, and until then nothing is accepted.
+ * Whether a success status without configured `outcomes` may be trusted with the whole request. Two rules: every part of
+ * the reply must be understood and agree, and at least one of them must say that the work was done: a word or flag of
+ * success, a count of accepted (inserted, removed, …) operations that is the number sent, or a list of results that names
+ * each operation sent exactly once and says yes to it. What was received, counted or processed may still have been
+ * refused, so that such words can contradict and never prove; nor do an id, `null` or `{}`. An empty body leaves the word
+ * to the status. Any other API needs `outcomes`, and until then nothing is accepted.
  */
 
 import type { Operation } from '../port.ts';
@@ -23,26 +25,23 @@ const STATE_WORDS = new Set([
   'deleted',
   'removed',
 ]);
-/** Each must equal the number of operations sent. */
-const COUNTS = new Set([
+/** Each must equal the number of operations sent, and then proves that they were done. */
+const DONE_COUNTS = new Set([
   'accepted',
   'added',
   'affected',
   'applied',
-  'count',
   'created',
   'deleted',
   'inserted',
-  'processed',
-  'received',
   'removed',
-  'rows',
   'succeeded',
   'success',
-  'total',
   'updated',
   'upserted',
 ]);
+/** Each must equal the number of operations sent, and proves nothing: what was refused has been received too. */
+const SEEN_COUNTS = new Set(['count', 'processed', 'received', 'rows', 'total']);
 /** Each must be nothing at all. */
 const FAILURES = new Set([
   'duplicates',
@@ -93,19 +92,26 @@ export function sentOf(operations: readonly Operation[]): Sent {
 }
 
 export function agrees(reply: unknown, sent: Sent): boolean {
-  if (reply === true || reply === null) return true;
+  if (reply === true) return true;
   if (typeof reply === 'string') return isSuccessWord(reply);
-  if (typeof reply !== 'object' || Array.isArray(reply)) return false;
-  return Object.entries(reply).every(([name, value]) => memberAgrees(name.toLowerCase(), value, sent));
+  if (typeof reply !== 'object' || reply === null || Array.isArray(reply)) return false;
+  const parts = Object.entries(reply).map(([name, value]) => partSays(name.toLowerCase(), value, sent));
+  return parts.includes('done') && !parts.includes('no');
 }
 
-function memberAgrees(name: string, value: unknown, sent: Sent): boolean {
-  if (FAILURES.has(name)) return isNothing(value);
-  if (FLAGS.has(name) && value === true) return true;
-  if (STATES.has(name) && typeof value === 'string') return isSuccessWord(value);
-  if (COUNTS.has(name) && typeof value === 'number') return sent.rows > 0 && value === sent.rows;
-  if (LISTS.has(name) && Array.isArray(value)) return resultsAgree(value, sent);
-  return NEUTRAL.has(name) && (typeof value === 'string' || typeof value === 'number');
+/** What one part of a reply says: that the work was done, nothing of it, or that it was not (or nobody knows). */
+type Says = 'done' | 'nothing' | 'no';
+
+function partSays(name: string, value: unknown, sent: Sent): Says {
+  if (FAILURES.has(name)) return isNothing(value) ? 'nothing' : 'no';
+  if (FLAGS.has(name) && value === true) return 'done';
+  if (STATES.has(name) && typeof value === 'string') return isSuccessWord(value) ? 'done' : 'no';
+  if (typeof value === 'number' && (DONE_COUNTS.has(name) || SEEN_COUNTS.has(name))) {
+    if (sent.rows === 0 || value !== sent.rows) return 'no';
+    return DONE_COUNTS.has(name) ? 'done' : 'nothing';
+  }
+  if (LISTS.has(name) && Array.isArray(value)) return resultsAgree(value, sent) ? 'done' : 'no';
+  return NEUTRAL.has(name) && (typeof value === 'string' || typeof value === 'number') ? 'nothing' : 'no';
 }
 
 /** Each operation named once by `id`, with a word or flag of success; no position, no foreign id, no second word. */
@@ -116,8 +122,7 @@ function resultsAgree(list: readonly unknown[], { rows, ids }: Sent): boolean {
     if (typeof row !== 'object' || row === null || !('id' in row)) return false;
     const { id, ...rest } = row;
     if (typeof id !== 'string' || !missing.delete(id)) return false;
-    const saysSo = Object.keys(rest).some((name) => FLAGS.has(name) || STATES.has(name));
-    return saysSo && agrees(rest, { rows: 1, ids: new Set() });
+    return agrees(rest, { rows: 1, ids: new Set() });
   });
 }
 

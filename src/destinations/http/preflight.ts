@@ -55,7 +55,12 @@ const UNREACHABLE = {
 const TRANSIENT =
   /^(oauth-)?(http-(408|425|429|5\d\d)|connection-\w+|connect-\w+|unreachable|request-timeout|reply-truncated)$/;
 
+/** Whether what a code tells of may pass by itself. */
+export function mayPass(code: string): boolean {
+  return TRANSIENT.test(code);
+}
+
 export function preflightProblem(code: string): PreflightProblem {
   const { message, remedy } = EXPLANATIONS.find(({ when }) => when(code)) ?? UNREACHABLE;
-  return { code, message, remedy, ...(TRANSIENT.test(code) ? { transient: true } : {}) };
+  return { code, message, remedy, ...(mayPass(code) ? { transient: true } : {}) };
 }

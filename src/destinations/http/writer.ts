@@ -16,7 +16,7 @@ import { judge } from './answer.ts';
 import type { ApiClient, ApiRequest, ApiResult } from './client.ts';
 import { at } from './json-pointer.ts';
 import { bodyShape, type HttpOptions } from './options.ts';
-import { preflightProblem } from './preflight.ts';
+import { mayPass, preflightProblem } from './preflight.ts';
 import { readContent } from './reply.ts';
 import { fillPath, placeholders } from './url.ts';
 
@@ -51,8 +51,11 @@ export class HttpWriter implements Writer {
     const read = this.#options.verify_empty;
     if (request === null || read === undefined) return { kind: 'cannot-look' };
     const result = await this.#client.send(request);
-    if (result.kind !== 'reply' || result.status !== 200) return { kind: 'failed', code: codeOf(result) };
+    if (result.kind !== 'reply' || result.status !== 200) return unanswered(result);
     const content = readContent(result);
+    // A list that is too long to be read whole is not empty, whatever the rest of it says.
+    if (content.kind === 'unreadable' && content.code === 'reply-too-large' && read.list !== undefined)
+      return { kind: 'not-empty' };
     if (content.kind === 'unreadable') return { kind: 'failed', code: content.code };
     const found = content.kind === 'json' ? at(content.value, read.count ?? read.list ?? '') : undefined;
     const size = read.count === undefined ? (Array.isArray(found) ? found.length : undefined) : found;
@@ -208,6 +211,13 @@ function asStep(outcome: BatchOutcome): StepOutcome {
   if (outcome.kind === 'staged') return { kind: 'pending', jobIds: outcome.jobIds, receipt: outcome.receipt };
   if (outcome.kind === 'settled') throw new Error('a step has no rows to settle');
   return outcome;
+}
+
+/** A read without its 200. Another success, a redirect or a refusal is the same each time; a busy server is not. */
+function unanswered(result: ApiResult): EmptyCheck {
+  const code = codeOf(result);
+  const lasting = result.kind === 'reply' ? !mayPass(code) : result.kind === 'misconfigured';
+  return { kind: lasting ? 'misconfigured' : 'failed', code };
 }
 
 function codeOf(result: ApiResult): string {
