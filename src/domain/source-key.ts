@@ -20,6 +20,7 @@ export interface SourceKey {
   hash(row: RawRow): string | null;
 }
 
+/** @throws RetlError `data.unknown-column`, `data.invalid-value` (rule `key-type`), `config.invalid` */
 export function compileSourceKey(
   key: readonly string[],
   columns: readonly Column[],
@@ -56,6 +57,12 @@ interface KeyPart {
 }
 
 function compilePart({ index, column }: Place): KeyPart {
+  if (column.noKey === true)
+    throw new RetlError('data.invalid-value', {
+      rule: 'key-type',
+      column: column.name,
+      type: column.typeName,
+    });
   return {
     text(row) {
       const raw = cell(row, index);

@@ -12,6 +12,8 @@ export interface Column {
   readonly name: string;
   /** The source's own name of the type, e.g. `int8`, `timestamptz`, `text[]`. */
   readonly typeName: string;
+  /** True where a value's text follows no rule of its own parts (arrays, ranges, composites): no source key is made of it. */
+  readonly noKey?: boolean;
   /** Canonical JSON (RFC 8785) of a non-null value. */
   json(raw: string): string;
   /** The value's exact text, what keys, normalisation and hashing work on. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { failure, keyHash, mapper, row, rule } from './support.ts';
+import { compileSourceKey } from '../../src/domain/source-key.ts';
+import { failure, keyHash, mapper, row, rule, text } from './support.ts';
 
 describe('source keys', () => {
   const two = (a: string | null, b: string | null) => row({ email: a, plan: b, id: '1' });
@@ -76,6 +77,17 @@ describe('source keys', () => {
       column: 'score',
     });
     expect(byScore(row({ score: '-0' }))).toEqual(byScore(row({ score: '0' })));
+  });
+
+  it('are not made of columns whose text has no rule of its own: refused before the first row', () => {
+    const refused = { ...text('tags'), typeName: 'text[]', noKey: true };
+    const compile = (key: readonly string[]) => () =>
+      compileSourceKey(key, [text('id'), refused], () => 'hash');
+    expect(failure(compile(['id', 'tags']))).toMatchObject({
+      code: 'data.invalid-value',
+      details: { rule: 'key-type', column: 'tags', type: 'text[]' },
+    });
+    expect(compile(['id'])().text(['1', '{}'])).toBe('["1"]');
   });
 
   it('are at most 2,000 bytes of UTF-8', () => {

@@ -20,6 +20,7 @@ beforeAll(async () => {
     ALTER DATABASE ${new URL(harness.url).pathname.slice(1)} SET DateStyle = 'German';
     ALTER DATABASE ${new URL(harness.url).pathname.slice(1)} SET TimeZone = 'Asia/Kathmandu';
     ALTER DATABASE ${new URL(harness.url).pathname.slice(1)} SET IntervalStyle = 'postgres_verbose';
+    ALTER DATABASE ${new URL(harness.url).pathname.slice(1)} SET lc_monetary = 'POSIX';
     ALTER DATABASE ${new URL(harness.url).pathname.slice(1)} SET extra_float_digits = -15;
     ALTER DATABASE ${new URL(harness.url).pathname.slice(1)} SET bytea_output = 'escape'`);
 });
@@ -104,6 +105,8 @@ describe('values', () => {
     ["'{1.50,2.00}'::amounts", 'numeric[]', '["1.50","2.00"]'],
     ["'NaN'::other.float8", 'text', '"NaN"'],
     ["'1 2'::int2vector", 'int2vector', '"1 2"'],
+    ["'-1234.5'::money", 'money', '"-$1,234.50"'],
+    ["current_setting('lc_monetary')", 'text', '"C"'],
   ])('bigint/numeric: %s is a %s with the JSON %s', async (expression, typeName, json) => {
     const found = await value(expression);
     expect(found.typeName).toBe(typeName);
@@ -157,6 +160,15 @@ describe('values', () => {
     const found = await value(String.raw`'😀 \u0000'::text`);
     expect(found.raw).toBe(String.raw`😀 \u0000`);
     expect(found.json()).toBe(JSON.stringify(String.raw`😀 \u0000`));
+  });
+
+  it('no key is made of what is printed in parts: arrays, ranges, composites, and domains of them', async () => {
+    const query = `SELECT '{NaN}'::float8[] AS a, '{1.5}'::amounts AS b, '[1,5)'::int4range AS c, '{}'::nummultirange AS d,
+      ROW(1, 'a')::pair AS e, ROW(1, 2) AS f, 1::int8 AS g, 'x'::text AS h, 'sad'::mood AS i, 1::amount AS j,
+      gen_random_uuid() AS k, '1 2'::int2vector AS l`;
+    const columns = await postgresSource.describe(harness.config, query, new AbortController().signal);
+    const unfit = columns.filter((column) => column.noKey === true).map((column) => column.name);
+    expect(unfit).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
   });
 
   it('any text arrives as it was written: tabs, line ends, backslashes, \\N, quotes, any script', async () => {

@@ -61,6 +61,7 @@ function beginStatement({ timeouts }: PostgresConnection): string {
     SET LOCAL datestyle = 'ISO, YMD';
     SET LOCAL intervalstyle = 'postgres';
     SET LOCAL timezone = 'UTC';
+    SET LOCAL lc_monetary = 'C';
     SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
      WHERE pg_catalog.current_setting('synchronous_commit') = 'off'`;
 }

@@ -28,6 +28,7 @@ SET LOCAL IntervalStyle = 'iso_8601';
 SET LOCAL TimeZone = 'UTC';
 SET LOCAL extra_float_digits = 3;
 SET LOCAL bytea_output = 'hex';
+SET LOCAL lc_monetary = 'C';
 SET LOCAL statement_timeout = ${config.statementTimeoutMs};
 SET LOCAL lock_timeout = ${config.lockTimeoutMs};
 SET LOCAL idle_in_transaction_session_timeout = ${config.idleInTransactionTimeoutMs}`;

@@ -3,7 +3,8 @@
  *
  * `text` is the value as PostgreSQL prints it in the session's settings (session.ts), with four exceptions, each so that
  * one value has one text: bool is `true` or `false`, bytea is base64, a float's -0 is `0`, and NaN and the infinities
- * are refused. The rule for the last holds in `text` and in `json`; inside arrays it holds in `json`.
+ * are refused. The rule for the last holds in `text` and in `json`; inside arrays it holds in `json`. The text of an array, a
+ * range or a composite is as printed, whatever its parts are, which is why none of them can be a key (types.ts).
  */
 
 import { canonicalNumber, canonicalString, parseExactJson } from '../../domain/canonical-json.ts';
