@@ -148,6 +148,11 @@ export interface Writer {
   /** Asks for the outcome of staged jobs. */
   poll(request: BatchRequest, jobIds: readonly string[], receipt: Receipt): Promise<BatchOutcome>;
   finish(request: FinishRequest): Promise<StepOutcome>;
+  /**
+   * Finds out what became of a request whose answer was lost. An `idempotent` adapter sends it again and answers for that
+   * copy: its refusal or rejections are not taken for proof about the first one (rule 3). A `lookup` adapter answers for
+   * the request itself.
+   */
   reconcileBatch(request: BatchRequest, receipt: Receipt | null): Promise<BatchOutcome>;
   reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepOutcome>;
   /** Cleans up what the run opened; called only when nothing is sending, staged or unknown. */
@@ -173,6 +178,11 @@ export interface DestinationAdapter<Connection = unknown, Options = unknown> {
   capabilities(connection: Connection, options: Options): Capabilities;
   /** Names what is mirrored into, from resolved settings, never from the connection's name. No secret in it. */
   targetKey(connection: Connection, options: Options): string;
+  /**
+   * Pure: canonical text of the options that decide what a payload becomes at the destination (method, body, column names);
+   * the target key's own are left out. A change of it sends every member again. Absent or empty: nothing but the payload decides.
+   */
+  writeForm?(options: Options): string;
   /** Pure: how a request body is framed. */
   frame(action: Action, options: Options): RequestFrame;
   /** Cross-checks options against the names of the mapped fields; returns problems in words. */

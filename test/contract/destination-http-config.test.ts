@@ -166,7 +166,21 @@ describe('target key', () => {
     expect(key(API, renamed)).toBe(key(API, BY_PATH));
   });
 
-  test('differs by scheme, host, port, base path and each path', () => {
+  test('is the same with a slash at the end, and however the query is ordered', () => {
+    const at = (path: string) => key(API, { upsert: { method: 'POST', path } });
+    expect(at(`${PATH}/`)).toBe(key(API));
+    expect(at('/members?list=1&mode=a&list=0')).toBe(at('/members/?mode=a&list=1&list=0'));
+    expect(at('/members?list=1&list=0')).not.toBe(at('/members?list=0&list=1'));
+    expect(at('/members?list=1')).not.toBe(at('/members'));
+  });
+
+  test('is the same for two mirrors on one audience that only remove, or only send, in another way', () => {
+    expect(key(API, { remove: { method: 'DELETE', path: '/audiences/42/gone' } })).toBe(key(API));
+    expect(key(API, { upsert: { method: 'PUT', path: PATH } })).toBe(key(API));
+    expect(key(API, { body: { wrap: 'members' } })).toBe(key(API));
+  });
+
+  test('differs by scheme, host, port, base path and the path of upserts', () => {
     const others = [
       key(API),
       key('http://127.0.0.1/v1'),
@@ -174,10 +188,51 @@ describe('target key', () => {
       key('https://api.example.com:444/v1'),
       key('https://api.example.com/v2'),
       key(API, { upsert: { method: 'POST', path: '/audiences/43/members' } }),
-      key(API, { remove: { method: 'DELETE', path: '/audiences/43/members' } }),
     ];
     expect(new Set(others).size).toBe(others.length);
   });
+
+  test('differs by the constant fields and headers that may select an audience, and shows neither', () => {
+    const list = (id: string) => key(API, { body: { wrap: 'members', fields: { list_id: id } } });
+    const header = (headers: object) => key(API, { upsert: { method: 'POST', path: PATH, headers } });
+    const keys = [
+      key(API),
+      list('A-1'),
+      list('B-2'),
+      header({ 'X-List': 'A-1' }),
+      header({ 'X-List': 'B-2' }),
+    ];
+    expect(new Set(keys).size).toBe(keys.length);
+    expect(keys.join()).not.toMatch(/A-1|B-2/);
+    expect(header({ 'x-list': 'A-1' })).toBe(header({ 'X-List': 'A-1' }));
+    const own = {
+      upsert: { method: 'POST', path: PATH, body: { wrap: 'members', fields: { list_id: 'A-1' } } },
+    };
+    expect(key(API, own)).toBe(list('A-1'));
+    const secret = { connection: { headers: { 'X-Key': 'secret' }, auth: { bearer: 'secret' } } };
+    const { connection, options } = parsed(API, secret);
+    expect(httpDestination.targetKey(connection, options)).toBe(key(API));
+  });
+});
+
+test('what decides how a payload arrives is in the write form, and what the target key says already is not', () => {
+  const form = (options: object) => httpDestination.writeForm?.(parsed(API, { options }).options);
+  const plain = form({});
+  for (const options of [
+    { upsert: { method: 'PUT', path: PATH } },
+    { upsert: { method: 'POST', path: '/people' } },
+    { body: 'ndjson' },
+    { body: { wrap: 'members' } },
+    { operation_id: 'op' },
+  ])
+    expect(form(options), JSON.stringify(options)).not.toBe(plain);
+  for (const options of [
+    { remove: { method: 'POST', path: '/gone' } },
+    { upsert: { method: 'POST', path: PATH, body: 'array' } },
+    { idempotent: true, outcomes: 'per_request' },
+  ])
+    expect(form(options), JSON.stringify(options)).toBe(plain);
+  expect(form({ body: { wrap: 'members', fields: { list: 1 } } })).toBe(form({ body: { wrap: 'members' } }));
 });
 
 test.each([

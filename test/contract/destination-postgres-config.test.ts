@@ -98,6 +98,15 @@ test('a table name is read as SQL reads it, and refused where SQL would fold it'
   }
 });
 
+test('the columns that fields are written to are the write form; a name given twice is not', () => {
+  const form = (columns: object) =>
+    postgresDestination.writeForm?.(optionsSchema.parse({ table: 't', columns }));
+  expect(form({})).toBe('');
+  expect(form({ plan: 'plan' })).toBe('');
+  expect(form({ plan: 'tier' })).not.toBe(form({ plan: 'level' }));
+  expect(form({ a: 'x', b: 'y' })).toBe(form({ b: 'y', a: 'x', c: 'c' }));
+});
+
 test('any name survives quoting: what is quoted is read back as it was', () => {
   const names = fc
     .string({ minLength: 1, maxLength: 20, unit: 'grapheme' })

@@ -20,7 +20,8 @@ import { ApiClient } from './client.ts';
 import { type HttpConnection, httpConnectionSchema } from './connection.ts';
 import { httpFrame } from './frame.ts';
 import { bodyShape, type HttpOptions, httpOptionsSchema } from './options.ts';
-import { normalOrigin, normalPath, placeholders } from './url.ts';
+import { httpTargetKey, httpWriteForm } from './target.ts';
+import { placeholders } from './url.ts';
 import { HttpWriter } from './writer.ts';
 
 /** What is taken for any API's bounds; a mirror's `batch` settings say what this one takes. */
@@ -49,16 +50,11 @@ export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = 
     };
   },
 
-  targetKey(connection: HttpConnection, options: HttpOptions): string {
-    const { base_url } = connection;
-    // Canonical JSON: an array of strings has one spelling only.
-    return JSON.stringify([
-      'http',
-      normalOrigin(base_url),
-      normalPath(base_url, options.upsert.path),
-      normalPath(base_url, options.remove.path),
-    ]);
+  targetKey({ base_url }: HttpConnection, options: HttpOptions): string {
+    return httpTargetKey(base_url, options);
   },
+
+  writeForm: httpWriteForm,
 
   frame(action: Action, options: HttpOptions): RequestFrame {
     return httpFrame(action, options);

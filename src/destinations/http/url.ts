@@ -3,6 +3,8 @@
  * normalised for the target key.
  */
 
+import { compareNames } from '../../domain/canonical-json.ts';
+
 const PLACEHOLDER = /\{([^{}]*)\}/g;
 
 /** A path from the configuration: begins with one `/`, no fragment, no white space, placeholders well formed. */
@@ -60,10 +62,25 @@ export function normalOrigin(baseUrl: string): string {
   return `${url.protocol}//${host}${url.port === '' ? '' : `:${url.port}`}`;
 }
 
-/** The joined path in one spelling: percent-encoding normalised (RFC 3986, 6.2.2), placeholders without names. */
+/**
+ * The joined path in one spelling: percent-encoding normalised (RFC 3986, 6.2.2), placeholders without names, no slash at
+ * its end, the query's parameters in the order of their names (those of one name in the order given).
+ */
 export function normalPath(baseUrl: string, path: string): string {
-  const joined = joinPath(baseUrl, path).replaceAll(PLACEHOLDER, '{}');
-  return joined.replaceAll(/%([0-9a-f]{2})/gi, (whole, hex: string) => {
+  const [whole = '', ...rest] = normalEncoding(joinPath(baseUrl, path).replaceAll(PLACEHOLDER, '{}')).split(
+    '?',
+  );
+  const query = rest
+    .join('?')
+    .split('&')
+    .filter((part) => part !== '');
+  const name = (part: string) => part.split('=', 1)[0] ?? '';
+  const sorted = query.toSorted((a, b) => compareNames(name(a), name(b)));
+  return whole.replace(/\/+$/, '') + (sorted.length === 0 ? '' : `?${sorted.join('&')}`);
+}
+
+function normalEncoding(text: string): string {
+  return text.replaceAll(/%([0-9a-f]{2})/gi, (whole, hex: string) => {
     const char = String.fromCharCode(Number.parseInt(hex, 16));
     return /[A-Za-z0-9\-._~]/.test(char) ? char : whole.toUpperCase();
   });

@@ -14,6 +14,7 @@
  * Only one mirror may write to a table, and of that one only its newest attempt: fence.ts (design.md, rule 9).
  */
 
+import { canonicalJson } from '../../domain/canonical-json.ts';
 import type { DestinationAdapter } from '../port.ts';
 import { connectionSchema, type PostgresConnection } from './connection.ts';
 import { checkFields, optionsSchema, type PostgresOptions, targetTable } from './options.ts';
@@ -40,6 +41,11 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
   targetKey({ host, port, database }, options) {
     const { schema, name } = targetTable(options);
     return JSON.stringify(['postgres', host, port, database, schema, name]);
+  },
+  /** Fields that keep their names are left out: writing a name twice changes nothing. */
+  writeForm({ columns }) {
+    const renamed = Object.entries(columns).filter(([field, column]) => field !== column);
+    return renamed.length === 0 ? '' : canonicalJson({ columns: Object.fromEntries(renamed) });
   },
   frame: () => FRAME,
   checkFields,
