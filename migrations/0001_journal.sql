@@ -104,6 +104,9 @@ create table retl.run (
   max_request_bytes bigint not null check (max_request_bytes >= 1),
   may_resend boolean not null, -- the same request twice equals once (rule 3): its adapter has declared so
   max_remove_bytes bigint check (max_remove_bytes >= 0), -- of one removal payload alone; known from the seal on
+  -- what besides a payload decides how it arrives: its hashes are sha256(write_form || E'\n' || upsert), or sha256(upsert)
+  -- where this is empty; known from the loading on
+  write_form text not null default '',
 
   -- the plan: filled by retl.plan from the sealed generation and the membership
   held_before bigint,

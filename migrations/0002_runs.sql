@@ -237,7 +237,8 @@ $$;
 
 -- Ends the loading: nobody can add a row any more. Rule 8: the table must have been created in this very transaction, so
 -- that a generation is what one attempt read in one go, or nothing.
-create function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint)
+create function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint,
+    p_write_form text default '')
   returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -251,7 +252,7 @@ begin
   execute format('revoke insert on retl.generation_%s from retl_runtime', p_generation);
   insert into retl.generation (generation_id, run_id, target_id, state, key_types, source_rows, loaded_at)
     values (p_generation, p_run, r.target_id, 'loaded', p_key_types, p_rows, clock_timestamp());
-  update retl.run set phase = 'seal' where run_id = p_run;
+  update retl.run set phase = 'seal', write_form = p_write_form where run_id = p_run;
 end
 $$;
 

@@ -200,6 +200,7 @@ create table retl.run (
   max_request_bytes bigint not null,
   may_resend boolean not null,
   max_remove_bytes bigint,
+  write_form text not null default ''::text,
   held_before bigint,
   planned_added bigint,
   planned_changed bigint,
@@ -334,8 +335,8 @@ function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids byt
   returns bigint, language plpgsql, body sha256:d4989c184a37de0a86eb4d1b32e90d47dc913dadb25a3694f5cdf02ceb38f44d
 function retl.keep_outcome()
   returns trigger, language plpgsql, body sha256:c6b796aa57014b04f78c2c2c815bca12ffe4256d77f2c6426c3a2e85b5df3f18
-function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint)
-  returns void, language plpgsql, security definer, body sha256:c1ad5777a02fcb1aa91e0d33b53fff28f205fd8a72128f331fc9bac770634888
+function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint, p_write_form text DEFAULT ''::text)
+  returns void, language plpgsql, security definer, body sha256:3c37ebcd84c3bdd19731ca274e937eb01a0ff19a99d86e839f7a96e148f0bda5
 function retl.lock_batch(p_run bigint, p_epoch bigint, p_batch bytea)
   returns retl.batch, language plpgsql, body sha256:acdcbf32b50f89e3d7a6d546598f8c10c77b80e28ed6a8b95c70901beb438d51
 function retl.lock_run(p_run bigint, p_epoch bigint)
@@ -432,7 +433,7 @@ grant execute on function retl.create_candidate(bigint,bigint) to retl_runtime;
 grant execute on function retl.fold(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.guard(bigint,bigint) to retl_runtime;
 grant execute on function retl.held_by(bigint,bytea) to retl_runtime;
-grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint) to retl_runtime;
+grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint,text) to retl_runtime;
 grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.mark_refused(bigint,bigint,bytea,text,text) to retl_runtime;
 grant execute on function retl.mark_resending(bigint,bigint,bytea,bigint) to retl_runtime;

@@ -13,6 +13,8 @@ export interface BoundDestination {
   readonly options: unknown;
   readonly capabilities: Capabilities;
   readonly targetKey: string;
+  /** What besides a payload decides how it arrives; empty: nothing. Part of the payload's hash. */
+  readonly writeForm: string;
   /** The mirror's limits, within the provider's. */
   readonly limits: { readonly rows: number; readonly bytes: number; readonly inFlight: number };
 }
@@ -41,6 +43,7 @@ export function bindDestination(
     options,
     capabilities,
     targetKey: adapter.targetKey(connection, options),
+    writeForm: adapter.writeForm?.(options) ?? '',
     limits: {
       rows: Math.min(settings.batch.rows, capabilities.maxRows),
       bytes: Math.min(settings.batch.bytes, capabilities.maxBytes),

@@ -7,11 +7,12 @@ import { identityHashInput } from '../domain/folding.ts';
 import { compileMapping } from '../domain/mapping.ts';
 import type { MappedRow } from '../domain/member.ts';
 import { compileProjection } from '../domain/projection.ts';
+import { payloadHashInput } from '../domain/request.ts';
 import type { Column, RawRow } from '../domain/source-row.ts';
 import { type CandidateSink, loadCandidate } from '../journal/candidate.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
 import { goOn, type RunAttempt, withAttempt } from './attempt.ts';
-import { bindDestination, bindSource, sha256Hex, sha256Latin1 } from './binding.ts';
+import { type BoundDestination, bindDestination, bindSource, sha256Hex, sha256Latin1 } from './binding.ts';
 import type { Dependencies } from './deps.ts';
 import { payloadCheck } from './payloads.ts';
 import type { RunRef, StepResult } from './results.ts';
@@ -28,7 +29,9 @@ export async function extract(deps: Dependencies, ref: RunRef): Promise<StepResu
       const rows = snapshot;
       const map = await compileRow(a, columns);
       const types = JSON.stringify(keyTypes(a.settings.source.key, columns));
-      await loadCandidate(deps.journal, a.attempt, types, (sink) => load(a, rows, map, sink));
+      const destination = bindDestination(deps, a.settings);
+      const fill = (sink: CandidateSink) => load(a, destination, rows, map, sink);
+      await loadCandidate(deps.journal, a.attempt, types, fill, destination.writeForm);
     } catch (error) {
       // Told to stop: the transaction is gone and nothing was kept; a later run reads the source anew.
       if (a.stop.aborted) return { kind: 'stopped', counts: await a.counts() };
@@ -42,12 +45,13 @@ export async function extract(deps: Dependencies, ref: RunRef): Promise<StepResu
 
 async function load(
   a: RunAttempt,
+  destination: BoundDestination,
   snapshot: SourceSnapshot,
   map: (row: RawRow) => MappedRow,
   sink: CandidateSink,
 ): Promise<void> {
-  const destination = bindDestination(a.deps, a.settings);
   const fold = identityHashInput(destination.capabilities.identityFolding);
+  const hashed = payloadHashInput(destination.writeForm);
   const validate = payloadCheck(destination);
   for await (const page of snapshot.pages()) {
     goOn(a);
@@ -59,7 +63,7 @@ async function load(
         validate?.(m, sourceKey);
         sink.addMember(sourceKey, memberNo, {
           identityHash: sha256Latin1(fold(m.identity)),
-          payloadHash: sha256Latin1(m.upsert),
+          payloadHash: sha256Latin1(hashed(m.upsert)),
           identity: m.identity,
           upsert: m.upsert,
           remove: m.remove,

@@ -142,6 +142,14 @@ export function cutBatch(
   return { end, bytes };
 }
 
+/**
+ * Text whose hash is a payload's hash: a member is sent again when it changes. `writeForm` is the adapter's, and empty
+ * where nothing but the payload decides how it arrives; canonical JSON holds no line end, so that no two pairs share a text.
+ */
+export function payloadHashInput(writeForm: string): (upsert: string) => string {
+  return writeForm === '' ? (upsert) => upsert : (upsert) => `${writeForm}\n${upsert}`;
+}
+
 /** What an operation id is made of (design.md section 5). */
 export interface OperationKey {
   /** Unique beyond this journal: the log's random id and the mirror's name, for ids go to providers as keys. */

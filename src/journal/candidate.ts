@@ -131,6 +131,7 @@ export interface LoadedCandidate {
  * Creates the candidate of the attempt's run, lets `fill` load it, and commits. Whatever `fill` throws comes out
  * unchanged, and nothing is kept.
  * @param keyTypes canonical JSON array of the key columns' types.
+ * @param writeForm what the payload hashes of this candidate were made with, besides the payloads.
  * @throws JournalError; what `fill` throws.
  */
 export async function loadCandidate(
@@ -138,6 +139,7 @@ export async function loadCandidate(
   attempt: Attempt,
   keyTypes: string,
   fill: (sink: CandidateSink) => Promise<void>,
+  writeForm = '',
 ): Promise<LoadedCandidate> {
   return transaction(pool, async (client) => {
     // The source sets the pace of this one statement.
@@ -173,7 +175,8 @@ export async function loadCandidate(
     await filled;
     await failed;
     const rows = sink.sourceRows;
-    await call(client, 'retl.loaded($1,$2,$3,$4,$5)', [attempt.run, attempt.epoch, id, keyTypes, rows]);
+    const { run: runOf, epoch } = attempt;
+    await call(client, 'retl.loaded($1,$2,$3,$4,$5,$6)', [runOf, epoch, id, keyTypes, rows, writeForm]);
     return { generation: id, sourceRows: rows };
   });
 }

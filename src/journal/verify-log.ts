@@ -5,7 +5,7 @@
 
 import { createHash } from 'node:crypto';
 import { type LogPosition, logPosition, revisionId, type Sha256, sha256FromHex } from '../domain/ids.ts';
-import { batchId, operationId } from '../domain/request.ts';
+import { batchId, operationId, payloadHashInput } from '../domain/request.ts';
 import { big, number, one, text } from './decode.ts';
 import {
   type Effect,
@@ -98,7 +98,7 @@ async function checkOperations(
 }
 
 const BATCH = `
-  select b.sending, r.revision_id, m.name as mirror
+  select b.sending, r.revision_id, r.write_form, m.name as mirror
   from retl.batch b join retl.run r using (run_id) join retl.mirror m using (mirror_id)
   where b.batch_id = decode($1, 'hex')`;
 
@@ -109,9 +109,10 @@ async function checkBatch(db: Queryable, head: LogHead, entry: LogEntry): Promis
     a.sequence < b.sequence ? -1 : 1,
   );
   if (BigInt(operations.length) !== (entry.last ?? 0n) - (entry.first ?? 0n) + 1n) return 'effects';
-  if (operations.some((op) => op.payloadHash !== null && sha256(op.payload) !== op.payloadHash))
-    return 'effects';
   const batch = one(await run(db, BATCH, [entry.batch.slice('sha256:'.length)]));
+  const form = text(batch, 'write_form');
+  if (operations.some((op) => op.payloadHash !== null && hashOf(form, op.payload) !== op.payloadHash))
+    return 'effects';
   const ordinal = number(batch, 'sending');
   const mirror = `${head.logId}/${text(batch, 'mirror')}`;
   const revision = revisionId(big(batch, 'revision_id'));
@@ -139,6 +140,6 @@ function hexOfText(value: string): string {
   return createHash('sha256').update(value).digest('hex');
 }
 
-function sha256(value: string): Sha256 {
-  return sha256FromHex(hexOfText(value));
+function hashOf(writeForm: string, payload: string): Sha256 {
+  return sha256FromHex(hexOfText(payloadHashInput(writeForm)(payload)));
 }

@@ -140,6 +140,17 @@ describe('messy text', () => {
     expect((await scene.completed()).counts).toMatchObject({ changed: 0, unchanged: 2 });
   });
 
+  test('a field that is written to another column is sent again for every member, unchanged ones too', async () => {
+    const target = 'create table audience (id text primary key, plan text, tier text)';
+    const options = { rows: 3, target };
+    const scene = await TableScene.create(system, 'remapped', options);
+    await scene.completed();
+    await scene.configure({ ...options, destination: { columns: { plan: 'tier' } } });
+    expect((await scene.completed()).counts).toMatchObject({ added: 0, changed: 3, unchanged: 0 });
+    expect(await scene.targetRows('select distinct tier from audience')).toEqual([{ tier: 'vip' }]);
+    expect((await scene.completed()).counts).toMatchObject({ changed: 0, unchanged: 3 });
+  });
+
   test('null-clears: NULL clears the column, the empty text fills it', async () => {
     const scene = await TableScene.create(system, 'table-nulls', { rows: 3 });
     await scene.completed();

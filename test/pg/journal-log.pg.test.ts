@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { logPosition, sha256FromHex } from '../../src/domain/ids.ts';
 import { settleBatches } from '../../src/journal/batches.ts';
+import { type CandidateSink, loadCandidate } from '../../src/journal/candidate.ts';
 import { type LogEntry, logHead, readEffects, readEntries } from '../../src/journal/log.ts';
 import { memberOf } from '../../src/journal/membership.ts';
 import { closeRun, promote, prune } from '../../src/journal/runs.ts';
@@ -14,6 +15,7 @@ import {
   identityOf,
   rowsOf,
   ScriptedRun,
+  sha,
   type TestRow,
   upsertOf,
 } from '../support/journal-run.ts';
@@ -167,6 +169,34 @@ describe('tampering', () => {
       client.release();
     }
   }
+
+  test('payload hashes are proven with the write form of their run, a change of which sends every member again', async () => {
+    const rows = rowsOf({ a: '1', b: '1', c: '1' });
+    await ScriptedRun.whole(journal.runtime, { mirror: 'write-form' }, rows);
+    const run = await ScriptedRun.open(journal.runtime, { mirror: 'write-form' });
+    await run.init();
+    const fill = async (sink: CandidateSink): Promise<void> => {
+      for (const { key, members } of rows)
+        for (const m of members)
+          sink.addMember(JSON.stringify([key]), 0, {
+            identityHash: sha(identityOf(m.id)).toString('latin1'),
+            payloadHash: sha(`{"as":"tier"}\n${upsertOf(m)}`).toString('latin1'),
+            identity: identityOf(m.id),
+            upsert: upsertOf(m),
+            remove: null,
+          });
+    };
+    await loadCandidate(journal.runtime, run.attempt, '["text"]', fill, '{"as":"tier"}');
+    await run.seal();
+    await run.plan();
+    await run.complete();
+    expect((await entriesOf(run)).reduce((sum, entry) => sum + entry.effects, 0)).toBe(3);
+    expect((await verifyLog(journal.runtime, { effects: true })).kind).toBe('intact');
+    for (const form of ['', '{"as":"plan"}'])
+      expect(
+        await tampered(`update retl.run set write_form = '${form}' where run_id = ${run.run}`, true),
+      ).toMatchObject({ kind: 'broken', rule: 'effects' });
+  });
 
   test('a changed, missing or re-linked entry is found, and named', async () => {
     const head = await logHead(journal.runtime);
