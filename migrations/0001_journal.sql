@@ -97,7 +97,7 @@ create table retl.run (
   released text check (released in ('cancelled', 'failed', 'blocked')),
 
   -- what the revision allows, kept here so that functions can hold the run to it
-  max_removal_share double precision check (max_removal_share between 0 and 1),
+  max_removal_share numeric check (max_removal_share between 0 and 1), -- a decimal: no binary fraction is 29 %
   max_removals bigint check (max_removals >= 0),
   empty_snapshot text not null check (empty_snapshot in ('hold', 'allow')),
   max_batch_rows integer not null check (max_batch_rows between 1 and 100000),

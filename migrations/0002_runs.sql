@@ -61,10 +61,11 @@ $$;
 --   {kind: busy, namespace, cluster, workflow, first_run}    somebody holds the open run
 --   {kind: refused, code: strategy-changed | target-owned}
 -- p_closed_holder is the first run id of a holder that Temporal says is closed. A sealed generation that was sealed
--- before p_resume_after is not resumed: it comes back as `expired`, to be closed by the caller.
+-- before p_resume_after is not resumed: it comes back as `expired`, to be closed by the caller once what is unresolved in
+-- it has been resolved.
 create function retl.admit(
   p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea,
-  p_max_removal_share double precision, p_max_removals bigint, p_empty_snapshot text,
+  p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text,
   p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean,
   p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text,
   p_closed_holder text, p_resume_after timestamptz
@@ -123,8 +124,7 @@ begin
       case
         when r.phase in ('init', 'extract', 'seal') then 'discard'
         -- Rule 10: a finish that was started is resolved, however old the generation is.
-        when r.sealed_at < p_resume_after and r.phase not in ('finish', 'promote')
-             and not retl.has_unresolved(r.run_id) then 'expired'
+        when r.sealed_at < p_resume_after and r.phase not in ('finish', 'promote') then 'expired'
         else 'sealed'
       end);
   end if;
@@ -297,6 +297,8 @@ begin
   if p_max_upsert is null or p_max_remove is null then
     raise exception 'rule 8: the byte limits of an operation are missing' using errcode = 'RM003';
   end if;
+  p_max_upsert := least(p_max_upsert, r.max_request_bytes);
+  p_max_remove := least(p_max_remove, r.max_request_bytes);
   select * into strict g from retl.generation where run_id = p_run and state = 'loaded';
   v_table := format('retl.generation_%s', g.generation_id);
 
@@ -539,7 +541,8 @@ begin
     when r.planned_removed > r.max_removal_share * r.held_before then 'max-removal-share'
   end;
   if v_code is not null then
-    return jsonb_build_object('kind', 'held', 'code', v_code);
+    return jsonb_build_object('kind', 'held', 'code', v_code, 'count',
+      case v_code when 'removal-too-large' then r.oversized_removals else r.planned_removed end);
   end if;
   update retl.run set phase = 'additions' where run_id = p_run;
   return jsonb_build_object('kind', 'passed');

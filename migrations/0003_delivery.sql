@@ -41,7 +41,7 @@ begin
   end if;
   for i in 1..cardinality(p_ids) loop
     -- `is not true`: a null in an array is outside every limit.
-    if (p_last[i] >= v_from and p_last[i] - v_from < r.max_batch_rows and p_bytes[i] between 0 and r.max_request_bytes)
+    if (p_last[i] >= v_from and p_last[i] - v_from < r.max_batch_rows and p_bytes[i] between 1 and r.max_request_bytes)
        is not true then
       raise exception 'a batch is outside the limits of the run' using errcode = 'RM003';
     end if;
@@ -215,6 +215,14 @@ begin
 end
 $$;
 
+-- Rule 3: an answer to a copy that was sent again says nothing about the first. Only its code is kept; the batch is as
+-- unknown as it was, until every operation of it is accepted or somebody decides.
+create function retl.doubt(p_batch bytea, p_code text, p_retry_ms bigint) returns void
+  language sql set search_path = pg_catalog, pg_temp as $$
+  update retl.batch set state = 'unknown', reason = p_code,
+    retry_at = clock_timestamp() + greatest(p_retry_ms, 0) * interval '1 ms' where batch_id = p_batch
+$$;
+
 -- Proven not applied: the destination said so in a way that its adapter declares a proof. p_retry_ms: earliest next try.
 create function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_retry_ms bigint)
   returns void
@@ -232,11 +240,10 @@ begin
   if b.state = 'unknown' and clock_timestamp() < b.send_deadline then
     raise exception 'rule 3: absence proves nothing before the send deadline' using errcode = 'RM003';
   end if;
-  if b.state = 'sending' and b.resends > 0 then
+  if b.state in ('sending', 'staged') and b.resends > 0 then
     -- The answer is about the copy that was sent last. An earlier one may have been applied: the batch must not go
     -- again under a new key, so it is as unknown as it was.
-    update retl.batch set state = 'unknown', reason = p_code,
-      retry_at = clock_timestamp() + greatest(p_retry_ms, 0) * interval '1 ms' where batch_id = p_batch;
+    perform retl.doubt(p_batch, p_code, p_retry_ms);
     return;
   end if;
   update retl.batch set state = 'not-applied', reason = p_code,
@@ -244,17 +251,27 @@ begin
 end
 $$;
 
--- Proven not applied, and never to be: the run is stopped (rule 5).
+-- Proven not applied, and never to be: the run is stopped (rule 5). Of a copy that was sent again it proves nothing about
+-- the first (rule 3): the batch stays unknown, with the provider's words for whoever decides it.
 create function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
 begin
-  if b.state = 'refused' and b.reason = p_code and b.refusal = p_words then
+  if b.reason = p_code and b.refusal = p_words
+     and (b.state = 'refused' or (b.state = 'unknown' and b.resends > 0 and b.retry_at is not null)) then
     return; -- an exact repeat
   end if;
   if b.state not in ('sending', 'unknown', 'staged') then
     perform retl.refuse_state(b, 'refused');
+  end if;
+  if b.resends > 0 then
+    perform retl.doubt(p_batch, p_code, 0);
+    update retl.batch set refusal = p_words where batch_id = p_batch;
+    return;
+  end if;
+  if b.state = 'unknown' and clock_timestamp() < b.send_deadline then
+    raise exception 'rule 3: a refusal proves nothing before the send deadline' using errcode = 'RM003';
   end if;
   update retl.batch set state = 'refused', reason = p_code, refusal = p_words, settled_epoch = p_epoch
     where batch_id = p_batch;
@@ -347,7 +364,8 @@ end
 $$;
 
 -- Rule 2: the receipt, the membership and the log entry it proves become true together. Rule 6: an exact repeat changes
--- nothing, anything else about a settled batch is refused. Returns the log position (0 where nothing was accepted).
+-- nothing, anything else about a settled batch is refused. Returns the log position (0 where nothing was accepted, or where
+-- rejections of a copy that was sent again leave the batch unknown).
 create function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text,
     p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[]) returns bigint
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -380,6 +398,14 @@ begin
     if v_rejected is distinct from cardinality(p_codes) or v_rejected is distinct from cardinality(p_reasons)
        or array_position(p_codes, null) is not null or array_position(p_reasons, null) is not null then
       raise exception 'each rejection needs a code and a reason' using errcode = 'RM003';
+    end if;
+    -- Rule 3: what the destination rejects of a second copy it may have accepted of the first. Unlike a whole acceptance,
+    -- this settles nothing.
+    if b.resends > 0 then
+      if b.state <> 'unknown' or b.reason is distinct from p_codes[array_lower(p_codes, 1)] or b.retry_at is null then
+        perform retl.doubt(p_batch, p_codes[array_lower(p_codes, 1)], 0);
+      end if;
+      return 0;
     end if;
     insert into retl.rejection (sequence, run_id, batch_id, code, reason)
       select s, p_run, p_batch, c, w from unnest(p_rejected, p_codes, p_reasons) as x(s, c, w);
@@ -459,6 +485,7 @@ begin
   if p_max_remove is null then
     raise exception 'rule 8: the byte limit of a removal is missing' using errcode = 'RM003';
   end if;
+  p_max_remove := least(p_max_remove, r.max_request_bytes);
   perform retl.require_clear(r);
   perform retl.require_all_accepted(r, 'upsert', r.additions_end - r.first_sequence + 1);
   if r.strategy = 'native-replace' then
@@ -641,6 +668,9 @@ declare
   g retl.generation;
   v_accepted boolean;
 begin
+  if p_closing is null then
+    raise exception 'how the run is closed is missing' using errcode = 'RM003';
+  end if;
   if p_closing = 'completed' then
     raise exception 'rule 1: a run completes by its promotion only' using errcode = 'RM003';
   end if;
@@ -737,7 +767,8 @@ grant execute on function
   to retl_runtime;
 
 -- An operator's word on an unknown batch (design.md section 6, "nothing can be verified"). It fences whatever attempt
--- there may be, and is recorded with its reason. Rule 3: "not applied" is not believed before the send deadline.
+-- there may be, and is recorded with its reason. Rule 3: "not applied" is not believed before the send deadline. A request
+-- that is on its way keeps its attempt: fenced, that could no longer write down an answer that would settle it.
 create function retl.resolve_batch(p_batch bytea, p_verdict text, p_because text) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -759,6 +790,10 @@ begin
   end if;
   if coalesce(p_because, '') = '' then
     raise exception 'a reason is needed' using errcode = 'RM003';
+  end if;
+  if exists (select from retl.batch where run_id = r.run_id and state = 'sending' and sent_epoch = r.epoch
+             and send_deadline > clock_timestamp()) then
+    raise exception 'a request is under way; try again when the run waits' using errcode = 'RM003';
   end if;
   r.epoch := nextval('retl.epoch');
   update retl.run set epoch = r.epoch where run_id = r.run_id;

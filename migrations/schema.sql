@@ -193,7 +193,7 @@ create table retl.run (
   holder_workflow_id text not null,
   holder_first_run_id text not null,
   released text,
-  max_removal_share double precision,
+  max_removal_share numeric,
   max_removals bigint,
   empty_snapshot text not null,
   max_batch_rows integer not null,
@@ -225,7 +225,7 @@ create table retl.run (
   constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text]))),
   constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
   constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
-  constraint run_max_removal_share_check CHECK (((max_removal_share >= (0)::double precision) AND (max_removal_share <= (1)::double precision))),
+  constraint run_max_removal_share_check CHECK (((max_removal_share >= (0)::numeric) AND (max_removal_share <= (1)::numeric))),
   constraint run_max_removals_check CHECK ((max_removals >= 0)),
   constraint run_max_remove_bytes_check CHECK ((max_remove_bytes >= 0)),
   constraint run_max_request_bytes_check CHECK ((max_request_bytes >= 1)),
@@ -297,8 +297,8 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXE
 
 -- Functions
 
-function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share double precision, p_max_removals bigint, p_empty_snapshot text, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone)
-  returns jsonb, language plpgsql, security definer, body sha256:1eede3a884a707a295be09731ed69e9f46e8b4f05d2477647d2d4bbc8bd88c26
+function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone)
+  returns jsonb, language plpgsql, security definer, body sha256:4f828e790636ce117715f5c4da337cc694ec41f0453f4dcf919053fda99e0060
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
   returns bigint, language plpgsql, body sha256:bdb10de286079d8ba793b3966b177bcee1b8045651f0627d0f8c22a41528f779
 function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_step text)
@@ -306,15 +306,17 @@ function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_wo
 function retl.begin_finish(p_run bigint, p_epoch bigint)
   returns void, language plpgsql, security definer, body sha256:be51e064b0aad6c25adbba53d8948a7d1f70d74faa76eb8ea8daf71acee93fce
 function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:13384f802ab1638b940419df914588028976147d5ceecdf79e6de8ad0589a84e
+  returns jsonb, language plpgsql, security definer, body sha256:08eb70f62128ca59223b1cfd13915d040a0c555bb4600111a7a12c0c256eb81f
 function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text)
-  returns void, language plpgsql, security definer, body sha256:7036eca6499e4ffd1656f79a011fd8bb46c37132e951420c8027933946621037
+  returns void, language plpgsql, security definer, body sha256:a3ceebff629ff11b8b77b137f3be7d2963565d10761a2b346a3d1abb50910e4d
 function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint)
   returns bigint, language plpgsql, body sha256:fe1ebebfce65294c0cedbb7a5aeb390810a12fac0cd9780cea2f6398e8849d3e
 function retl.create_candidate(p_run bigint, p_epoch bigint)
   returns bigint, language plpgsql, security definer, body sha256:2f6eb175df05b9cdfbad8841503713e042668138901f2428ebcc549c8af596a7
 function retl.deadline(p_ms bigint)
   returns timestamp with time zone, language plpgsql, body sha256:d501db855a1232379bff94b2904bc9fc3e04dd5132a458cb26fa8d36e935d18d
+function retl.doubt(p_batch bytea, p_code text, p_retry_ms bigint)
+  returns void, language sql, body sha256:6eb262f004290b1967912dfc21f44f982de8077ac85f8ab06017c3cfa6b38b08
 function retl.entry_bytes(e retl.log_entry)
   returns bytea, language sql, immutable, body sha256:e63f5b0cf903ad50bb310bf11789612a98d92bdc43b75ae43d244d7515d9fb4c
 function retl.find_operation(r retl.run, p_generation bigint, p_identity bytea, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
@@ -326,13 +328,13 @@ function retl.fold_first(p_target bigint)
 function retl.generation_digest(p_generation bigint)
   returns bytea, language plpgsql, body sha256:d41a20b0bbb5146c88545ab034cbff0f4aa0096e233340ac9200fa70e5ee222c
 function retl.guard(p_run bigint, p_epoch bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:2814b05b9afc7bf2de2ba9cc39631bc1c8dc6bf40b4622d3865919b6d2bf123e
+  returns jsonb, language plpgsql, security definer, body sha256:fab4db533f77306e86690906f252f7400446a06c8e319ef1d008bff66ed225fa
 function retl.has_unresolved(p_run bigint)
   returns boolean, language sql, stable, body sha256:6a32fa1e46ffb7f04ef5396a3d26212d8b87e5487681759d4af40dd275d2346e
 function retl.held_by(p_target bigint, p_identity bytea, OUT sequence bigint, OUT payload_hash bytea)
   returns record, language plpgsql, stable, security definer, body sha256:33c0977d2e62f9967369fd053aade131fe4556d07b2e0f21f40b933736f89c3b
 function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea)
-  returns bigint, language plpgsql, body sha256:d4989c184a37de0a86eb4d1b32e90d47dc913dadb25a3694f5cdf02ceb38f44d
+  returns bigint, language plpgsql, body sha256:047bc3889f4f657201ae93278664bb92a9f15b31932cf48f41e1c61899e6c855
 function retl.keep_outcome()
   returns trigger, language plpgsql, body sha256:c6b796aa57014b04f78c2c2c815bca12ffe4256d77f2c6426c3a2e85b5df3f18
 function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint, p_write_form text DEFAULT ''::text)
@@ -342,9 +344,9 @@ function retl.lock_batch(p_run bigint, p_epoch bigint, p_batch bytea)
 function retl.lock_run(p_run bigint, p_epoch bigint)
   returns retl.run, language plpgsql, body sha256:4aaabffffe519bd85cb4734ef72a631e8e885e34cd809c754b5a1c04d44002a4
 function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_retry_ms bigint)
-  returns void, language plpgsql, security definer, body sha256:972404b977bf47dd38174956e4cd5a9ed76339ad10aa64371b57b40b712dc7b3
+  returns void, language plpgsql, security definer, body sha256:fb0ebecf8ebe939e9f83dc4169f4cfa86ecdd3a75f48ea3393453ade4b74cf52
 function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text)
-  returns void, language plpgsql, security definer, body sha256:108957916a5c0864d692deca6a4d1507d5430211c68cc02b51f160bac42ecb5a
+  returns void, language plpgsql, security definer, body sha256:1135cae92f66d9b4e05d351254e202b36e3944f03bdffdac877b3c33303dd77c
 function retl.mark_resending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)
   returns void, language plpgsql, security definer, body sha256:9afb57c03366aa1835d4aca942f18cd962cd624aba1c444704b2ec154805876f
 function retl.mark_sending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)
@@ -388,15 +390,15 @@ function retl.require_phase(r retl.run, p_phase text)
 function retl.require_writer()
   returns void, language plpgsql, body sha256:aeef2f5e11924b666ba300eb2543867efdb202857daf91a6600356998d4460fe
 function retl.resolve_batch(p_batch bytea, p_verdict text, p_because text)
-  returns void, language plpgsql, security definer, body sha256:999833838921dce14a42f015a2e0f7a4e63bf072decb3b48a1c68c983fa5ecdb
+  returns void, language plpgsql, security definer, body sha256:faf44c9f40e3092f7ad8fc76ae20c5abbb57011ab37cf33d0b5c1bfc2b27bd13
 function retl.retry_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
   returns void, language plpgsql, security definer, body sha256:9bd6df3a8a65f2575f78864598d815e94a3c46f1f832dc374e3714cddcda6f06
 function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remove bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:00ccb059fd203643ac5d202870fe34231add1c23d766db5875eadbb67e7b88a2
+  returns jsonb, language plpgsql, security definer, body sha256:51876c6a2d0a8e555950ac6f8fc94f43fe8f59772d0d820b6a07cf21e86ad54a
 function retl.search_operation(p_run bigint, p_column text, p_key text, p_first bigint, p_last bigint, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
   returns record, language plpgsql, stable, body sha256:dd3607d1ce6f68a9cd02d7ef841331ca0305accdb3b2429421b3b6587b2f8fc5
 function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])
-  returns bigint, language plpgsql, security definer, body sha256:84b093897ba992e3ea3160f84975cbb822e0bfa3feca3b87175b05a701e59c2b
+  returns bigint, language plpgsql, security definer, body sha256:ffd5ea5531100265fac9a7916b16a9007d2f8fad7b5d6676aa0d2003f7516e32
 function retl.settle_step(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_store_keys text[], p_store_values text[])
   returns bigint, language plpgsql, security definer, body sha256:e6e73e8c15786a9857f0e7136ac682efe47893404865a71e9903ca655ba8643a
 function retl.trace_key(p_target bigint, p_key text, p_before bigint, p_limit integer)
@@ -424,7 +426,7 @@ grant select on retl.revision to retl_runtime;
 grant select on retl.run to retl_runtime;
 grant select on retl.store to retl_runtime;
 grant select on retl.target to retl_runtime;
-grant execute on function retl.admit(text,text,text,text,bytea,double precision,bigint,text,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone) to retl_runtime;
+grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone) to retl_runtime;
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_finish(bigint,bigint) to retl_runtime;
 grant execute on function retl.begin_removals(bigint,bigint,bigint) to retl_runtime;

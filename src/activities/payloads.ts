@@ -33,7 +33,7 @@ export function payloadCheck({
         rule,
         action,
         fields,
-        key: `sha256:${sha256Hex(sourceKey)}`,
+        keyHash: `sha256:${sha256Hex(sourceKey)}`,
       });
     }
   };

@@ -30,7 +30,8 @@ export async function sealRun(deps: Dependencies, ref: RunRef): Promise<SealResu
 
 function inWords(code: string, count: number, keys: readonly string[]): string {
   const info = ERROR_CODES[code as ErrorCode];
-  const named = keys.length === 0 ? '' : `; key hashes: ${keys.map((k) => `sha256:${k}`).join(', ')}`;
+  const what = code === 'data.conflicting-payloads' ? 'identity hashes' : 'key hashes';
+  const named = keys.length === 0 ? '' : `; ${what}: ${keys.map((k) => `sha256:${k}`).join(', ')}`;
   return `${code}: ${info.meaning} ${info.remedy} (count=${count}${named})`;
 }
 
@@ -44,9 +45,9 @@ export async function guardRun(deps: Dependencies, ref: RunRef): Promise<GuardRe
     const result = await guard(deps.journal, a.attempt);
     const counts = await a.counts();
     if (result.kind === 'passed') return { kind: 'passed', counts };
-    if (result.code === 'removal-too-large') {
+    if (result.kind === 'oversized') {
       const code = 'data.operation-too-large';
-      return { kind: 'invalid', code, message: inWords(code, counts.toRemove, []), counts };
+      return { kind: 'invalid', code, message: inWords(code, result.count, []), counts };
     }
     const { held } = await a.reload();
     return { kind: 'held', code: result.code, held, counts };

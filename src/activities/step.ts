@@ -96,7 +96,8 @@ async function send(
   const { journal } = a.deps;
   await markedOnce(journal, a.attempt, [id], () => markSending(journal, a.attempt, id, SEND_DEADLINE_MS));
   const { value, writes } = await w.store.collect(() => answered(() => calls.send(calls.request(id))));
-  return record(a, id, value, writes, ordinal, w.destination.capabilities.recovery !== 'manual');
+  const retryable = w.destination.capabilities.recovery !== 'manual';
+  return record(a, id, value, writes, { tries: ordinal, retryable, resent: false });
 }
 
 /** Asks the adapter, whatever its recovery of batches: a step may need no call, or have a word of its own on being sent twice. */
@@ -107,12 +108,30 @@ async function reconcile(
   batch: BatchRecord,
 ): Promise<StepResult> {
   const { recovery } = w.destination.capabilities;
-  if (recovery === 'idempotent' && batch.state === 'unknown') {
-    await markResending(a.deps.journal, a.attempt, batch.id, SEND_DEADLINE_MS);
-  }
+  const resends = recovery === 'idempotent' && batch.state === 'unknown';
+  if (resends) await markResending(a.deps.journal, a.attempt, batch.id, SEND_DEADLINE_MS);
   const request = calls.request(batch.id);
   const { value, writes } = await w.store.collect(() => answered(() => calls.reconcile(request, batch)));
-  return record(a, batch.id, value, writes, batch.resends + 1, recovery === 'idempotent');
+  // Rule 3: before the send deadline nothing but an acceptance proves anything about what was sent.
+  const early = batch.state === 'unknown' && !resends ? batch.deadlineInMs : 0;
+  if (early > 0 && DENIALS.includes(value.kind)) return waiting(a, 'before-send-deadline', early, batch.id);
+  const resent = resends || batch.resends > 0;
+  return record(a, batch.id, value, writes, {
+    tries: batch.resends + 1,
+    retryable: recovery === 'idempotent',
+    resent,
+  });
+}
+
+const DENIALS: readonly StepOutcome['kind'][] = ['not-applied', 'misconfigured', 'refused'];
+
+interface Sent {
+  /** How often it was sent: what the wait grows with. */
+  readonly tries: number;
+  /** Whether a later attempt can find out what an unknown outcome was. */
+  readonly retryable: boolean;
+  /** Whether the answer is about a copy that went again. */
+  readonly resent: boolean;
 }
 
 async function record(
@@ -120,9 +139,7 @@ async function record(
   id: BatchId,
   outcome: StepOutcome,
   writes: StoreWrites,
-  tries: number,
-  /** Whether a later attempt can find out what an unknown outcome was. */
-  retryable: boolean,
+  { tries, retryable, resent }: Sent,
 ): Promise<StepResult> {
   const { journal } = a.deps;
   switch (outcome.kind) {
@@ -144,6 +161,8 @@ async function record(
       return { kind: 'misconfigured', code: outcome.code, counts: await a.counts() };
     case 'refused':
       await withRetries(() => markRefused(journal, a.attempt, id, outcome.code, outcome.reason));
+      // Rule 3: it says nothing about the first copy, and the journal keeps the step unknown: a person decides.
+      if (resent) return { kind: 'blocked', code: outcome.code, batch: id, counts: await a.counts() };
       return { kind: 'rejected', code: outcome.code, counts: await a.counts() };
     case 'unknown':
       await withRetries(() => markUnknown(journal, a.attempt, id, outcome.code));

@@ -153,6 +153,11 @@ export interface Writer {
    * copy: its refusal or rejections are not taken for proof about the first one (rule 3). A `lookup` adapter answers for
    * the request itself.
    */
+  /**
+   * Finds out what became of a request whose answer was lost. An `idempotent` adapter sends it again and answers for that
+   * copy: its refusal or rejections are not taken for proof about the first one (rule 3). A `lookup` adapter answers for
+   * the request itself.
+   */
   reconcileBatch(request: BatchRequest, receipt: Receipt | null): Promise<BatchOutcome>;
   reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepOutcome>;
   /** Cleans up what the run opened; called only when nothing is sending, staged or unknown. */

@@ -34,6 +34,8 @@ export interface BatchView {
   readonly sendDeadline: Date | null;
   /** Ms until the send deadline by the journal's clock; 0 once it has passed. */
   readonly deadlineLeftMs: number;
+  /** Ms until the send deadline of whatever request of the run is on its way; 0 where none is. */
+  readonly underWayMs: number;
 }
 
 /** Why a verdict cannot be recorded. */
@@ -44,14 +46,18 @@ export type Unresolvable =
   /** Prepared, sending or staged: its outcome is not unknown. */
   | { readonly kind: 'not-unknown'; readonly state: BatchState }
   | { readonly kind: 'run-closed'; readonly closing: string }
-  | { readonly kind: 'too-early'; readonly leftMs: number };
+  | { readonly kind: 'too-early'; readonly leftMs: number }
+  /** Another request of the run is on its way: its answer could no longer be written down. */
+  | { readonly kind: 'under-way'; readonly leftMs: number };
 
 export type Resolution = { readonly kind: 'resolved' } | Unresolvable;
 
 const VIEW = `
   select encode(b.batch_id, 'hex') as batch_id, m.name as mirror, b.run_id::text as run_id, r.closing, b.action, b.state,
     (upper(b.operations) - lower(b.operations))::text as members, b.reason, b.resends, b.prepared_at, b.sent_at,
-    b.send_deadline, ceil(greatest(0, coalesce(extract(epoch from b.send_deadline - clock_timestamp()), 0) * 1000)) as left_ms
+    b.send_deadline, ceil(greatest(0, coalesce(extract(epoch from b.send_deadline - clock_timestamp()), 0) * 1000)) as left_ms,
+    (select ceil(greatest(0, coalesce(extract(epoch from max(s.send_deadline) - clock_timestamp()), 0) * 1000))
+      from retl.batch s where s.run_id = b.run_id and s.state = 'sending' and s.sent_epoch = r.epoch) as under_way_ms
   from retl.batch b join retl.run r using (run_id) join retl.mirror m using (mirror_id)`;
 
 /** @throws JournalError */
@@ -81,6 +87,7 @@ export function refusalOf(batch: BatchView | null, verdict: Verdict): Unresolvab
   if (state !== 'unknown') return { kind: 'not-unknown', state };
   if (verdict === 'not-applied' && batch.deadlineLeftMs > 0)
     return { kind: 'too-early', leftMs: batch.deadlineLeftMs };
+  if (batch.underWayMs > 0) return { kind: 'under-way', leftMs: batch.underWayMs };
   return null;
 }
 
@@ -120,5 +127,6 @@ function view(row: Row): BatchView {
     sentAt: dateOrNull(row, 'sent_at'),
     sendDeadline: dateOrNull(row, 'send_deadline'),
     deadlineLeftMs: number(row, 'left_ms'),
+    underWayMs: number(row, 'under_way_ms'),
   };
 }

@@ -138,7 +138,7 @@ export async function recordBaseline(
 
 export type SealResult =
   | { readonly kind: 'sealed' }
-  /** Nothing has been sent. `keys` are the first few key hashes, in hex. */
+  /** Nothing has been sent. `keys` are the first few hashes, in hex: of identities where these conflict, else of source keys. */
   | {
       readonly kind: 'invalid';
       readonly code: string;
@@ -166,16 +166,17 @@ export async function plan(db: Queryable, a: Attempt): Promise<void> {
 
 export type GuardResult =
   | { readonly kind: 'passed' }
-  | {
-      readonly kind: 'held';
-      readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share' | 'removal-too-large';
-    };
+  | { readonly kind: 'held'; readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share' }
+  /** So many removals are over the byte limit of one operation. */
+  | { readonly kind: 'oversized'; readonly count: number };
 
 /** @throws JournalError */
 export async function guard(db: Queryable, a: Attempt): Promise<GuardResult> {
   const answer = object(await call(db, 'retl.guard($1,$2)', [a.run, a.epoch]));
   if (answer.kind === 'passed') return { kind: 'passed' };
-  return { kind: 'held', code: text(answer, 'code') as Extract<GuardResult, { kind: 'held' }>['code'] };
+  const code = text(answer, 'code');
+  if (code === 'removal-too-large') return { kind: 'oversized', count: number(answer, 'count') };
+  return { kind: 'held', code: code as Extract<GuardResult, { kind: 'held' }>['code'] };
 }
 
 /** Rule 1: plans the removals; refused unless every addition is accepted. @throws JournalError */

@@ -62,6 +62,30 @@ describe.concurrent('an answer that proves nothing', () => {
     },
   );
 
+  const refusals: readonly (readonly [string, Fault, string])[] = [
+    ['400 for all of it', { kind: 'status', status: 400 }, 'http-400'],
+    ['413 for all of it', { kind: 'status', status: 413 }, 'too-large:http-413'],
+  ];
+  test.each(refusals)(
+    'rule 3, declared idempotent: stored and reset, then of the second copy %s: blocked, nobody rejected, nothing sent again',
+    async (_, fault, code) => {
+      const name = `second-copy-${code.replaceAll(':', '-')}`;
+      const scene = await HttpScene.create(system, name, { rows: 5, idempotent: true });
+      scene.audience.fault({ kind: 'reset', applied: true });
+      scene.audience.fault(fault);
+      const handle = await scene.start();
+      const { waiting, counts } = await scene.untilWaiting(handle, 'blocked');
+      expect(waiting).toMatchObject({ code, batch: scene.writes[0]?.key });
+      expect(counts).toMatchObject({ added: 0, rejected: 0 });
+      expect(await scene.batches('upsert')).toMatchObject([{ state: 'unknown', resends: 1 }]);
+      expect(scene.writes).toHaveLength(2);
+      await scene.signal('resume');
+      expect(await ending(handle)).toMatchObject({ kind: 'result', result: { outcome: 'completed' } });
+      expect(scene.writes).toHaveLength(3);
+      expect(scene.audience.state.members).toEqual(await scene.wanted());
+    },
+  );
+
   test('staged-as-done: 202 with a job id is pending, never accepted, and nothing follows', async () => {
     const scene = await HttpScene.create(system, 'staged', { rows: 5 });
     scene.audience.always({ kind: 'job', id: 'job-1' });

@@ -176,18 +176,21 @@ describe('after that, a lost answer is unknown', () => {
     }
   });
 
-  test.each([429, 400, 401, 409, 503])(
-    'a %i to the second sending says nothing about the first',
-    async (status) => {
-      const { writer, request } = await openWriter(fake.url, { options: { idempotent: true } });
-      const batch = request('upsert', members(3));
-      fake.fault({ kind: 'reset', applied: true });
-      await writer.upsert(batch);
-      fake.fault({ kind: 'status', status });
-      expect((await writer.reconcileBatch(batch, null)).kind).toBe('unknown');
-      await writer.close();
-    },
-  );
+  test.each([
+    [429, 'not-applied'],
+    [400, 'refused'],
+    [401, 'misconfigured'],
+    [409, 'unknown'],
+    [503, 'unknown'],
+  ])('a %i to the second sending is answered for that copy: %s', async (status, kind) => {
+    const { writer, request } = await openWriter(fake.url, { options: { idempotent: true } });
+    const batch = request('upsert', members(3));
+    fake.fault({ kind: 'reset', applied: true });
+    await writer.upsert(batch);
+    fake.fault({ kind: 'status', status });
+    expect((await writer.reconcileBatch(batch, null)).kind).toBe(kind);
+    await writer.close();
+  });
 
   test('a truncated 2xx', async () => {
     expect(await withFault({ kind: 'truncate' })).toEqual({ kind: 'unknown', code: 'reply-truncated' });

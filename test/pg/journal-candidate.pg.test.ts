@@ -110,9 +110,10 @@ describe('the guard', () => {
   async function guarded(
     limits: { maxRemovalShare?: number; maxRemovals?: number; emptySnapshot?: 'hold' | 'allow' },
     rows: readonly TestRow[],
+    before: readonly TestRow[] = held,
   ) {
     n += 1;
-    await ScriptedRun.whole(journal.runtime, { mirror: `s${n}` }, held);
+    await ScriptedRun.whole(journal.runtime, { mirror: `s${n}` }, before);
     run = await ScriptedRun.open(journal.runtime, { mirror: `s${n}`, ...limits });
     await run.init();
     await run.load(rows);
@@ -133,6 +134,14 @@ describe('the guard', () => {
     });
     expect(await stateOf(run.prepare('upsert', 1))).not.toBe(undefined);
     expect((await run.record()).phase).toBe('guard');
+  });
+
+  test('a share is a decimal: 29 % of 100 lets 29 go, and no thirtieth', async () => {
+    const hundred = numbered(100);
+    expect(await guarded({ maxRemovalShare: 0.29 }, hundred.slice(29), hundred)).toEqual({ kind: 'passed' });
+    expect(await guarded({ maxRemovalShare: 0.29 }, hundred.slice(30), hundred)).toMatchObject({
+      code: 'max-removal-share',
+    });
   });
 
   test('a drop within the limits, and the first filling of an empty target, pass', async () => {

@@ -1,7 +1,9 @@
 /** Rules 1, 6 and 10: removals, the finish, and the end of a run, as a careless or malicious worker would try. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { markStaged, markUnknown, settleStep } from '../../src/journal/batches.ts';
+import { resolveBatch } from '../../src/journal/resolve.ts';
 import { beginFinish, beginRemovals, closeRun, promote } from '../../src/journal/runs.ts';
 import { stateOf } from '../support/journal.ts';
 import {
@@ -121,13 +123,19 @@ describe('removals, finish and the end', () => {
 
   test('a run that has sent members is neither discarded nor called invalid, and none is closed as completed', async () => {
     scene.run = await scene.fresh();
-    for (const how of ['discarded', 'invalid', 'completed', 'nonsense', null]) {
+    for (const [how, state] of [
+      ['discarded', RULE],
+      ['invalid', RULE],
+      ['completed', RULE],
+      ['nonsense', '23514'],
+      [null, RULE],
+    ]) {
       const call = scene.journal.runtime.query('select retl.close_run($1, $2, $3, null)', [
         scene.run.run,
         scene.run.attempt.epoch,
         how,
       ]);
-      expect([RULE, '23514'], String(how)).toContain(await stateOf(call));
+      expect(await stateOf(call), String(how)).toBe(state);
     }
   });
 
@@ -193,5 +201,34 @@ describe('an operator’s word', () => {
     // The attempt that may still have been asking is fenced.
     expect(await stateOf(markUnknown(scene.journal.runtime, old, batch.id, 'late'))).toBe('RM001');
     expect(await resolve(batch, 'accepted', 'looked')).toBe(FINAL);
+  });
+
+  test('not while another request of the run is on its way: its answer would be lost', async () => {
+    const [lost, flying] = await scene.run.prepare('upsert', 2, 2);
+    if (lost === undefined || flying === undefined) throw new Error('no batches');
+    await scene.run.sending(lost.id);
+    await markUnknown(scene.journal.runtime, scene.run.attempt, lost.id, 'reset');
+    await scene.run.sending(flying.id, 400);
+    expect(await resolve(lost, 'accepted', 'looked')).toBe(RULE);
+    expect(await resolveBatch(scene.journal.runtime, lost.id, 'accepted', 'looked')).toEqual({
+      kind: 'under-way',
+      leftMs: expect.any(Number),
+    });
+    // Refused, it has fenced nobody.
+    await scene.run.settle(flying);
+    expect(await resolve(lost, 'accepted', 'looked')).toBeNull();
+    expect(await scene.stateNow(lost)).toBe('settled');
+  });
+
+  test('a request that can no longer arrive does not hold a verdict up', async () => {
+    const [lost, stuck] = await scene.run.prepare('upsert', 2, 2);
+    if (lost === undefined || stuck === undefined) throw new Error('no batches');
+    await scene.run.sending(lost.id);
+    await markUnknown(scene.journal.runtime, scene.run.attempt, lost.id, 'reset');
+    await scene.run.sending(stuck.id, 50);
+    await sleep(80);
+    expect(await resolve(lost, 'accepted', 'looked')).toBeNull();
+    await scene.run.again();
+    expect(await scene.stateNow(stuck)).toBe('unknown');
   });
 });

@@ -98,18 +98,21 @@ describe('holders', () => {
     await old.sending(batch.id);
     await releaseRun(journal.runtime, old.attempt, 'failed', null);
     const resumeAfter = new Date(Date.now() + 60_000);
-    // Rule 10: what is unresolved is resolved first, however old it is.
     const second = admission({ mirror: 'old', resumeAfter });
-    expect(await admit(journal.runtime, second)).toMatchObject({ resume: 'sealed' });
+    expect(await admit(journal.runtime, second)).toMatchObject({ resume: 'expired' });
     const attempt = await beginAttempt(journal.runtime, old.run, second.holder, 'test');
+    // What is unresolved is resolved first, however old it is; then the run closes with what was accepted of it.
+    const close = () => stateOf(closeRun(journal.runtime, attempt, 'expired', null));
+    expect(await close()).toBe(RULE);
     await settleBatch(journal.runtime, attempt, batch.id, '{}', [], new Map());
-    await releaseRun(journal.runtime, attempt, 'failed', null);
+    expect(await close()).toBeNull();
+    expect(await old.record()).toMatchObject({ closing: 'expired' });
     expect(await admit(journal.runtime, admission({ mirror: 'old', resumeAfter }))).toMatchObject({
-      resume: 'expired',
+      resume: 'fresh',
     });
   });
 
-  test('an expired generation whose finish has started is resumed all the same', async () => {
+  test('rule 10: an expired generation whose finish has started is resumed all the same', async () => {
     const run = await ScriptedRun.open(journal.runtime, { mirror: 'finishing' });
     await run.upToAdditions(rowsOf({ a: '1' }));
     await run.deliver('upsert');

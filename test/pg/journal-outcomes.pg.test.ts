@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { sequence, sha256FromHex } from '../../src/domain/ids.ts';
+import { type BatchId, sequence, sha256FromHex } from '../../src/domain/ids.ts';
 import { openBatches } from '../../src/journal/batch-record.ts';
 import {
   markNotApplied,
@@ -18,7 +18,7 @@ import {
 import { logHead } from '../../src/journal/log.ts';
 import { closeRun } from '../../src/journal/runs.ts';
 import { stateOf } from '../support/journal.ts';
-import { shaHex } from '../support/journal-run.ts';
+import { type Prepared, shaHex } from '../support/journal-run.ts';
 import { BatchScene } from '../support/journal-scene.ts';
 
 const RULE = 'RM003';
@@ -106,6 +106,103 @@ describe('sending', () => {
     expect(await stateOf(retryBatch(scene.journal.runtime, scene.run.attempt, batch.id, [draft]))).toBe(RULE);
     await markResending(scene.journal.runtime, scene.run.attempt, batch.id, 1000);
     expect(await stateOf(scene.run.settle(batch))).toBeNull();
+  });
+
+  /** A batch whose first copy is lost, and whose second one is on its way. */
+  async function resent() {
+    scene.run = await scene.fresh({ mayResend: true });
+    const batch = await scene.sent();
+    await markUnknown(scene.journal.runtime, scene.run.attempt, batch.id, 'reset');
+    await markResending(scene.journal.runtime, scene.run.attempt, batch.id, 1000);
+    return batch;
+  }
+
+  async function evidenceOf(batch: Prepared) {
+    const { rows } = await scene.journal.admin.query(
+      `select state, reason, refusal, retry_at is not null as waits, accepted, position,
+         (select count(*)::int from retl.rejection x where x.batch_id = b.batch_id) as rejections
+       from retl.batch b where batch_id = decode($1, 'hex')`,
+      [batch.id.slice(7)],
+    );
+    return rows[0];
+  }
+
+  test('rule 3: a refusal of a second copy proves nothing about the first, also when it is said twice', async () => {
+    const batch = await resent();
+    const refuse = (words: string) =>
+      markRefused(scene.journal.runtime, scene.run.attempt, batch.id, 'http-400', words);
+    await refuse('no');
+    const doubt = { state: 'unknown', reason: 'http-400', refusal: 'no', waits: true, accepted: null };
+    expect(await evidenceOf(batch)).toMatchObject(doubt);
+    await refuse('no'); // its answer was lost
+    await refuse('not at all');
+    expect(await evidenceOf(batch)).toMatchObject({ ...doubt, refusal: 'not at all' });
+    // Not even an attempt that only asks can make a refusal of it.
+    await scene.run.again();
+    await refuse('no');
+    expect(await evidenceOf(batch)).toMatchObject(doubt);
+    const closing = closeRun(scene.journal.runtime, scene.run.attempt, 'rejected', 'http-400');
+    expect(await stateOf(closing)).toBe(RULE);
+    await markResending(scene.journal.runtime, scene.run.attempt, batch.id, 1000);
+    await scene.run.settle(batch);
+    expect(await evidenceOf(batch)).toMatchObject({ state: 'settled', accepted: 5, rejections: 0 });
+  });
+
+  test('rule 3: rows rejected of a second copy settle nothing; a whole acceptance of it does', async () => {
+    const batch = await resent();
+    const head = await logHead(scene.journal.runtime);
+    const reject = (members: readonly string[]) => scene.run.settle(batch, new Set(members));
+    for (const members of [['a'], ['a'], ['a', 'b', 'c', 'd', 'e']]) {
+      await reject(members);
+      expect(await evidenceOf(batch)).toEqual({
+        state: 'unknown',
+        reason: 'refused-row',
+        refusal: null,
+        waits: true,
+        accepted: null,
+        position: null,
+        rejections: 0,
+      });
+    }
+    expect(await logHead(scene.journal.runtime)).toEqual(head);
+    const stray = [{ sequence: sequence(batch.last + 1n), code: 'c', reason: 'w' }];
+    const malformed = settleBatch(
+      scene.journal.runtime,
+      scene.run.attempt,
+      batch.id,
+      '{}',
+      stray,
+      new Map([['kept', 'v']]),
+    );
+    expect(await stateOf(malformed)).toBe(RULE);
+    await markResending(scene.journal.runtime, scene.run.attempt, batch.id, 1000);
+    await reject([]);
+    expect(await evidenceOf(batch)).toMatchObject({ state: 'settled', accepted: 5 });
+  });
+
+  test('rule 3: jobs of a second copy say nothing about the first either', async () => {
+    for (const deny of [
+      (id: BatchId) => markRefused(scene.journal.runtime, scene.run.attempt, id, 'no', 'w'),
+      (id: BatchId) => markNotApplied(scene.journal.runtime, scene.run.attempt, id, 'no', 0),
+    ]) {
+      const batch = await resent();
+      await markStaged(scene.journal.runtime, scene.run.attempt, batch.id, ['j'], '{}', 0);
+      await deny(batch.id);
+      expect(await evidenceOf(batch)).toMatchObject({ state: 'unknown', reason: 'no' });
+    }
+  });
+
+  test('rule 3: a refusal that is looked up proves nothing before the send deadline', async () => {
+    const batch = await scene.one();
+    await scene.run.sending(batch.id, 300);
+    await markUnknown(scene.journal.runtime, scene.run.attempt, batch.id, 'reset');
+    const refuse = () =>
+      stateOf(markRefused(scene.journal.runtime, scene.run.attempt, batch.id, 'http-400', 'no'));
+    expect(await refuse()).toBe(RULE);
+    await sleep(350);
+    expect(await refuse()).toBeNull();
+    expect(await refuse()).toBeNull(); // an exact repeat
+    expect(await scene.stateNow(batch)).toBe('refused');
   });
 
   test('a batch of another run, or none at all, is not found', async () => {

@@ -120,6 +120,7 @@ describe('preparing', () => {
       ['upsert', scene.id('x'), last, '{null}', '{1}'],
       ['upsert', scene.id('x'), last, scene.id('h'), '{null}'],
       ['upsert', scene.id('x'), last, scene.id('h'), '{-1}'],
+      ['upsert', scene.id('x'), last, scene.id('h'), '{0}'],
       ['upsert', scene.id('x'), last, scene.id('h'), '{1000001}'],
       ['upsert', scene.id('x'), `{{${first}}}`, scene.id('h'), '{1}'],
       ['upsert', scene.id('x'), `[2:2]={${first}}`, scene.id('h'), '{1}'],

@@ -182,6 +182,18 @@ describe('members', () => {
     }
   });
 
+  test('no byte limit that the caller names is above that of the run’s requests', async () => {
+    run = await ScriptedRun.open(journal.runtime, { mirror: 'limited', maxRequestBytes: 100 });
+    await run.init();
+    const long = 'x'.repeat(200);
+    await run.load([
+      { key: '1', members: [{ id: 'a', payload: long }] },
+      { key: '2', members: [{ id: 'b', payload: '1', remove: `{"r":"${long}"}` }] },
+      { key: '3', members: [{ id: 'c', payload: '1' }] },
+    ]);
+    expect(await run.seal(10_000, 10_000)).toMatchObject({ code: 'data.operation-too-large', count: 2 });
+  });
+
   test('a held member whose stored removal no longer fits holds the run before anything is sent', async () => {
     const remove = `{"r":"${'x'.repeat(200)}"}`;
     const rows: readonly TestRow[] = [
@@ -193,7 +205,7 @@ describe('members', () => {
     const { mirror } = run.request;
     for (const [left, answer] of [
       [rows.slice(0, 1), { kind: 'passed' }],
-      [rows.slice(1), { kind: 'held', code: 'removal-too-large' }],
+      [rows.slice(2), { kind: 'oversized', count: 1 }],
     ] as const) {
       run = await ScriptedRun.open(journal.runtime, { mirror });
       await run.init();

@@ -190,7 +190,7 @@ export class ScriptedRun {
     const sealed = await this.seal();
     if (sealed.kind !== 'sealed') throw new Error(`not sealed: ${sealed.code}`);
     const passed = await this.plan();
-    if (passed.kind !== 'passed') throw new Error(`held: ${passed.code}`);
+    if (passed.kind !== 'passed') throw new Error(`not passed: ${JSON.stringify(passed)}`);
   }
 
   /** Prepares the next batches of an action: at most `count`, of `size` operations each. */

@@ -25,7 +25,7 @@ export interface Outgoing {
   readonly draft: BatchDraft;
   readonly first: Sequence;
   readonly sending: number;
-  /** Whether these bytes went before, and nobody knows what became of them. */
+  /** Whether these bytes go, or went, a second time: an answer may then be about another copy than the first (rule 3). */
   readonly resent: boolean;
   readonly request: BatchRequest;
 }
@@ -123,7 +123,7 @@ export class RequestBuilder {
     if (built.draft.id !== batch.id || built.draft.requestHash !== batch.requestHash) {
       throw new Error('rule 2: the rebuilt request is not the one that was journaled');
     }
-    return { ...built, resent: batch.state === 'unknown' };
+    return { ...built, resent: batch.resends > 0 };
   }
 
   /** The operations of a journaled batch, with the ids of their `sending`th sending. */

@@ -61,7 +61,7 @@ export class Recorder {
         return { kind: 'misconfigured', code: outcome.code };
       case 'refused':
         await withRetries(() => markRefused(journal, attempt, id, outcome.code, outcome.reason));
-        return { kind: 'rejected', code: outcome.code };
+        return outgoing.resent ? doubtful(outgoing, outcome.code) : { kind: 'rejected', code: outcome.code };
       case 'unknown':
         await withRetries(() => markUnknown(journal, attempt, id, outcome.code));
         if (this.w.destination.capabilities.recovery === 'manual') {
@@ -77,10 +77,15 @@ export class Recorder {
     writes: StoreWrites,
   ): Promise<WindowEnd | null> {
     const rejections = outcome.kind === 'settled' ? rejectionsOf(outgoing, outcome) : [];
-    const settlement = { batch: outgoing.draft.id, receipt: receiptText(outcome.receipt) };
+    const [one] = rejections;
+    const { id } = outgoing.draft;
+    if (outgoing.resent && one !== undefined) {
+      await withRetries(() => markUnknown(this.a.deps.journal, this.a.attempt, id, one.code));
+      return doubtful(outgoing, one.code);
+    }
+    const settlement = { batch: id, receipt: receiptText(outcome.receipt) };
     await this.#settlements.settle(settlement, rejections, writes);
     this.w.store.committed(writes);
-    const [one] = rejections;
     return one === undefined ? null : { kind: 'rejected', code: one.code };
   }
 
@@ -98,13 +103,22 @@ export class Recorder {
     }
     const asked = outcome.retryAfterMs ?? 0;
     // Halves are other requests: they wait no longer than the destination asks. A copy that was sent again is not halved,
-    // since its refusal says nothing about the first: it stays unknown, and waits like any other.
+    // since its refusal says nothing about the first: it stays unknown, and to send it once more would change nothing.
     const halves = outcome.tooLarge && !outgoing.resent;
     const ms = halves ? asked : Math.max(asked, backoffMs(tries));
     const code = outcome.tooLarge ? `${TOO_LARGE}:${outcome.code}` : outcome.code;
     await withRetries(() => markNotApplied(journal, this.a.attempt, id, code, ms));
+    if (outcome.tooLarge && outgoing.resent) return doubtful(outgoing, code);
     return { kind: 'wait', code, ms, batch: id };
   }
+}
+
+/**
+ * Rule 3: what the destination refuses of a copy that was sent again, it may have accepted of the first: the journal keeps
+ * the batch unknown. To send it once more would only be refused once more: a person decides.
+ */
+function doubtful(outgoing: Outgoing, code: string): WindowEnd {
+  return { kind: 'blocked', code, batch: outgoing.draft.id };
 }
 
 /** An answer that does not fit its request accepts nothing. */

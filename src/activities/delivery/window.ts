@@ -115,10 +115,13 @@ export class DeliveryWindow {
         this.w.writer.poll(outgoing.request, batch.jobIds, receipt ?? {}),
       );
     }
+    const resent = outgoing.resent || recovery === 'idempotent';
     if (recovery === 'idempotent') {
       await markResending(this.a.deps.journal, this.a.attempt, batch.id, SEND_DEADLINE_MS);
     }
-    await this.#ask(outgoing, batch, () => this.w.writer.reconcileBatch(outgoing.request, receipt));
+    await this.#ask({ ...outgoing, resent }, batch, () =>
+      this.w.writer.reconcileBatch(outgoing.request, receipt),
+    );
   }
 
   async #ask(outgoing: Outgoing, batch: BatchRecord, call: () => Promise<BatchOutcome>): Promise<void> {

@@ -164,6 +164,12 @@ function refused(mirror: string, why: Unresolvable): Refusal {
         `The request may still reach the destination for ${span(why.leftMs)}: until then its absence proves nothing.`,
         'Look at the destination again after that, and then resolve it.',
       );
+    case 'under-way':
+      return say(
+        why.kind,
+        'Another request of this run is under way.',
+        `Try again when the run waits, at the latest in ${span(why.leftMs)}; ${status}`,
+      );
     default:
       return assertNever(why);
   }

@@ -94,13 +94,15 @@ export class HttpWriter implements Writer {
     return Promise.resolve({ kind: 'staged', jobIds, receipt });
   }
 
-  /** Sends the same bytes with the same key again, where the user has declared that twice equals once. */
+  /**
+   * Sends the same bytes with the same key again, where the user has declared that twice equals once. The answer is about
+   * that copy; whoever asked knows that a refusal of it says nothing about the first.
+   */
   async reconcileBatch(request: BatchRequest, receipt: Receipt | null): Promise<BatchOutcome> {
     const jobIds = receipt === null ? [] : jobIdsOf(receipt);
     if (receipt !== null && jobIds.length > 0) return { kind: 'staged', jobIds, receipt };
     if (!this.#options.idempotent) return { kind: 'unknown', code: 'not-verifiable' };
-    const outcome = await this.#deliver(request.action, request);
-    return replayFailure(outcome) ?? outcome;
+    return this.#deliver(request.action, request);
   }
 
   async finish(request: FinishRequest): Promise<StepOutcome> {
@@ -124,7 +126,8 @@ export class HttpWriter implements Writer {
     if (receipt !== null && jobIds.length > 0) return { kind: 'pending', jobIds, receipt };
     if (!finish.idempotent) return { kind: 'unknown', code: 'not-verifiable' };
     const outcome = await this.finish(request);
-    return replayFailure(outcome) ?? outcome;
+    // Only of an API that is idempotent altogether it is known to the caller that this was a second copy.
+    return this.#options.idempotent ? outcome : (replayFailure(outcome) ?? outcome);
   }
 
   close(): Promise<void> {
@@ -196,7 +199,7 @@ function jobIdsOf(receipt: Receipt): readonly string[] {
 }
 
 /** A refusal of the second sending says nothing about the first one: it stays unknown. */
-function replayFailure(outcome: BatchOutcome | StepOutcome): { kind: 'unknown'; code: string } | null {
+function replayFailure(outcome: StepOutcome): { kind: 'unknown'; code: string } | null {
   switch (outcome.kind) {
     case 'not-applied':
     case 'refused':
