@@ -35,6 +35,7 @@ export const acceptDestination: DestinationAdapter<{ name: string }, Record<stri
     maxRows: 10_000,
     maxBytes: 16_000_000,
     maxInFlight: 8,
+    longestRequestMs: 1_000,
     identityFolding: [],
   }),
   targetKey: ({ name }) => JSON.stringify(['accept', name]),

@@ -20,9 +20,9 @@ import {
 } from '../journal/batches.ts';
 import type { OpenWriter, RunAttempt } from './attempt.ts';
 import { sha256Hex } from './binding.ts';
-import { backoffMs, receiptText, SEND_DEADLINE_MS } from './delivery/policy.ts';
+import { backoffMs, receiptText, sendDeadlineMs } from './delivery/policy.ts';
 import { withRetries } from './delivery/record.ts';
-import { markedOnce } from './delivery/sending.ts';
+import { Clearance, markedOnce, SENT_TOO_LATE } from './delivery/sending.ts';
 import type { StepResult } from './results.ts';
 
 export interface StepCalls {
@@ -94,11 +94,23 @@ async function send(
   ordinal: number,
 ): Promise<StepResult> {
   const { journal } = a.deps;
-  await markedOnce(journal, a.attempt, [id], () => markSending(journal, a.attempt, id, SEND_DEADLINE_MS));
-  const { value, writes } = await w.store.collect(() => answered(() => calls.send(calls.request(id))));
+  const clearance = new Clearance();
+  const deadlineMs = sendDeadlineMs(w.destination.capabilities);
+  await markedOnce(journal, a.attempt, [id], () => markSending(journal, a.attempt, id, deadlineMs));
+  const { value, writes } = await w.store.collect(() =>
+    answered(async () => (clearance.tooLate ? HELD_BACK : calls.send(calls.request(id)))),
+  );
   const retryable = w.destination.capabilities.recovery !== 'manual';
   return record(a, id, value, writes, { tries: ordinal, retryable, resent: false });
 }
+
+/** Held back too long, it is not sent at all: of a first sending that proves that nothing was applied. */
+const HELD_BACK: StepOutcome = {
+  kind: 'not-applied',
+  code: SENT_TOO_LATE,
+  retryAfterMs: null,
+  tooLarge: false,
+};
 
 /** Asks the adapter, whatever its recovery of batches: a step may need no call, or have a word of its own on being sent twice. */
 async function reconcile(
@@ -109,9 +121,15 @@ async function reconcile(
 ): Promise<StepResult> {
   const { recovery } = w.destination.capabilities;
   const resends = recovery === 'idempotent' && batch.state === 'unknown';
-  if (resends) await markResending(a.deps.journal, a.attempt, batch.id, SEND_DEADLINE_MS);
+  const clearance = new Clearance();
+  const deadlineMs = sendDeadlineMs(w.destination.capabilities);
+  if (resends) await markResending(a.deps.journal, a.attempt, batch.id, deadlineMs);
   const request = calls.request(batch.id);
-  const { value, writes } = await w.store.collect(() => answered(() => calls.reconcile(request, batch)));
+  const { value, writes } = await w.store.collect(() =>
+    answered(async () =>
+      clearance.tooLate ? { kind: 'unknown', code: SENT_TOO_LATE } : calls.reconcile(request, batch),
+    ),
+  );
   // Rule 3: before the send deadline nothing but an acceptance proves anything about what was sent.
   const early = batch.state === 'unknown' && !resends ? batch.deadlineInMs : 0;
   if (early > 0 && DENIALS.includes(value.kind)) return waiting(a, 'before-send-deadline', early, batch.id);

@@ -12,6 +12,7 @@ import { deliveryChecks } from './conformance-delivery.ts';
 import { faultChecks } from './conformance-faults.ts';
 import type { ConformanceCheck, ConformanceHarness, Target } from './conformance-harness.ts';
 import { ConformanceSession, demand } from './conformance-session.ts';
+import { UNBOUNDED_MS } from './port.ts';
 
 export type {
   ConformanceCheck,
@@ -69,6 +70,10 @@ function checkCapabilities<C, O>({ adapter, connection, options }: ConformanceHa
   const can = adapter.capabilities(connection, options);
   for (const bound of [can.maxRows, can.maxBytes, can.maxInFlight])
     demand(Number.isSafeInteger(bound) && bound >= 1, 'bounds of at least 1');
+  demand(
+    can.longestRequestMs >= 1 && can.longestRequestMs <= UNBOUNDED_MS,
+    'the longest time of a request, up to a day',
+  );
   demand(can.strategies.length > 0, 'a strategy');
   const diffs = can.strategies.includes('snapshot-diff');
   demand(!diffs || can.explicitRemoval, 'explicit removal, without which there is no snapshot-diff');

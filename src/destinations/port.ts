@@ -60,6 +60,9 @@ export type StepOutcome =
   | { readonly kind: 'pending'; readonly jobIds: readonly string[]; readonly receipt: Receipt }
   | Extract<BatchOutcome, { kind: 'not-applied' | 'refused' | 'misconfigured' | 'unknown' }>;
 
+/** A day: what stands for a request that may take for ever. */
+export const UNBOUNDED_MS = 86_400_000;
+
 export interface Capabilities {
   readonly strategies: readonly ('snapshot-diff' | 'native-replace')[];
   readonly explicitRemoval: boolean;
@@ -71,6 +74,11 @@ export interface Capabilities {
   readonly maxRows: number;
   readonly maxBytes: number;
   readonly maxInFlight: number;
+  /**
+   * How long one call of the writer that sends may take in all, in ms: time-outs, token exchanges and second tries within
+   * it included. Nothing reaches the provider later than that. A time with no bound is given as {@link UNBOUNDED_MS}.
+   */
+  readonly longestRequestMs: number;
   /** How the target compares identities; applied before hashing the identity, never to what is sent. */
   readonly identityFolding: readonly ('case' | 'nfc' | 'nfkc')[];
 }
@@ -148,11 +156,6 @@ export interface Writer {
   /** Asks for the outcome of staged jobs. */
   poll(request: BatchRequest, jobIds: readonly string[], receipt: Receipt): Promise<BatchOutcome>;
   finish(request: FinishRequest): Promise<StepOutcome>;
-  /**
-   * Finds out what became of a request whose answer was lost. An `idempotent` adapter sends it again and answers for that
-   * copy: its refusal or rejections are not taken for proof about the first one (rule 3). A `lookup` adapter answers for
-   * the request itself.
-   */
   /**
    * Finds out what became of a request whose answer was lost. An `idempotent` adapter sends it again and answers for that
    * copy: its refusal or rejections are not taken for proof about the first one (rule 3). A `lookup` adapter answers for

@@ -261,6 +261,17 @@ test('recovery is what the user has declared, and a form with one member a reque
   expect(can({ identity_folding: ['case', 'nfc'] }).identityFolding).toEqual(['case', 'nfc']);
 });
 
+test('one call may take as long as its exchanges together, those for tokens and the second try included', () => {
+  const longest = (more: object) => {
+    const { connection, options } = parsed(API, { connection: { timeout_ms: 90_000, ...more } });
+    return httpDestination.capabilities(connection, options).longestRequestMs;
+  };
+  expect(longest({})).toBe(90_000);
+  expect(longest({ connect_timeout_ms: 600_000, auth: { bearer: 'a' } })).toBe(90_000);
+  const oauth2 = { token_url: `${API}/token`, client_id: 'a', client_secret: 'b' };
+  expect(longest({ auth: { oauth2 } })).toBe(360_000);
+});
+
 test.each([
   ['60', 60_000],
   ['0', 0],

@@ -50,6 +50,15 @@ test('TLS is verified off this machine, off on it, and as told otherwise', () =>
   expect(byUrl('disable')).toBe(false);
 });
 
+test('one request may take as long as its time-outs allow, and a day where there is none', () => {
+  const options = optionsSchema.parse({ table: 't' });
+  const longest = (more: object) =>
+    postgresDestination.capabilities(connection({ ...FIELDS, ...more }), options).longestRequestMs;
+  expect(longest({ connect_timeout_ms: 1_000, statement_timeout_ms: 5_000 })).toBe(3 * 21_000 + 20_000);
+  expect(longest({ statement_timeout_ms: 0 })).toBe(86_400_000);
+  expect(longest({ statement_timeout_ms: 2_147_483_647 })).toBe(86_400_000);
+});
+
 test('the environment is no part of the configuration: the password is the one given, or none', () => {
   const password = (input: unknown): unknown => {
     const given = poolConfig(connection(input), 1).password;
@@ -149,6 +158,7 @@ test('what the adapter promises', () => {
     maxRows: 10_000,
     maxBytes: 16_000_000,
     maxInFlight: 8,
+    longestRequestMs: 3 * (10_000 + 135_000) + 135_000,
     identityFolding: ['case'],
   });
 });

@@ -39,6 +39,27 @@ test('blind-replay: a COMMIT whose answer is lost is unknown; reconciling repeat
   }
 });
 
+test('rule 3: a request that has taken longer than was promised is rolled back, not committed late', async () => {
+  const target = await createTarget(PEOPLE);
+  const clock = { now: 0 };
+  const connection = { connect_timeout_ms: 1_000, statement_timeout_ms: 5_000 };
+  // Each look at the clock finds so much later a time.
+  const slow = (ms: number) => () => {
+    clock.now += ms;
+    return clock.now;
+  };
+  const late = await target.open({ table: 'people' }, { connection, now: slow(63_000) });
+  expect(await late.upsert(upsert([{ id: 'a' }, { id: 'b' }]))).toMatchObject({
+    kind: 'not-applied',
+    code: 'too-slow',
+    tooLarge: true,
+  });
+  expect(await late.upsert(upsert([{ id: 'a' }]))).toMatchObject({ kind: 'not-applied', tooLarge: false });
+  expect(await ids(target)).toEqual([]);
+  const timely = await target.open({ table: 'people' }, { connection, now: slow(62_000) });
+  expect((await timely.upsert(upsert([{ id: 'a' }, { id: 'b' }]))).kind).toBe('accepted');
+});
+
 test('rule 3: a connection that the server ends before COMMIT is provably not applied', async () => {
   const target = await createTarget(PEOPLE);
   const writer = await target.open({ table: 'people' });

@@ -42,6 +42,7 @@ interface WriterOptions {
   readonly port?: number;
   readonly init?: false;
   readonly connection?: object;
+  readonly now?: () => number;
 }
 
 export async function createTarget(setup: string): Promise<Target> {
@@ -109,7 +110,7 @@ function contextOf(options: WriterOptions): WriterContext {
     owner: options.owner ?? 'log-1/vip',
     ...(options.fields === undefined ? {} : { fields: options.fields }),
     progress: async () => undefined,
-    now: () => 0,
+    now: options.now ?? (() => 0),
   };
 }
 

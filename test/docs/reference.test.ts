@@ -35,6 +35,7 @@ const CAPABILITIES: { readonly [Name in keyof Capabilities]: true } = {
   maxRows: true,
   maxBytes: true,
   maxInFlight: true,
+  longestRequestMs: true,
   identityFolding: true,
 };
 const STEPS: { readonly [Step in Normalization]: true } = {

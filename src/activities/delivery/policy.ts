@@ -1,9 +1,19 @@
 /** The numbers of delivery, in one place. */
 
-import type { Receipt } from '../../destinations/port.ts';
+import { type Capabilities, type Receipt, UNBOUNDED_MS } from '../../destinations/port.ts';
 
-/** How long after `sending` a request may still reach the destination, in ms (rule 3). */
-export const SEND_DEADLINE_MS = 300_000;
+const LEAST_DEADLINE_MS = 300_000;
+
+/**
+ * How long after the commit of `sending` a request may still be handed to the adapter, in ms: measured, and nothing is sent
+ * past it. So a request is over before the deadline, which lies this much beyond the longest one.
+ */
+export const SEND_MARGIN_MS = 60_000;
+
+/** How long after `sending` a request may still reach the destination, in ms (rule 3); a day at most. */
+export function sendDeadlineMs({ longestRequestMs }: Pick<Capabilities, 'longestRequestMs'>): number {
+  return Math.min(UNBOUNDED_MS, Math.max(LEAST_DEADLINE_MS, longestRequestMs + SEND_MARGIN_MS));
+}
 
 /** Bytes of payload that one page of operations should hold: bounds the worker's memory. */
 export const PAGE_BYTES = 8 * 1024 * 1024;

@@ -21,9 +21,9 @@ import { DrainLimit } from './drain.ts';
 import { graver, type WindowEnd } from './ends.ts';
 import { type Outgoing, RequestBuilder } from './outgoing.ts';
 import { OperationPages } from './pages.ts';
-import { SEND_DEADLINE_MS, TOO_LARGE } from './policy.ts';
+import { sendDeadlineMs, TOO_LARGE } from './policy.ts';
 import { Recorder } from './recorder.ts';
-import { markedOnce } from './sending.ts';
+import { Clearance, markedOnce, SENT_TOO_LATE } from './sending.ts';
 
 export interface WindowLimits {
   /** Reading of `performance.now()`, which nobody sets back, after which nothing more is launched. */
@@ -40,6 +40,7 @@ export class DeliveryWindow {
   readonly #recorder: Recorder;
   readonly #flying = new Set<Promise<void>>();
   readonly #recording = new Set<Promise<void>>();
+  readonly #deadlineMs: number;
   /** An answer that ends the window is being written down. */
   #halting = false;
   #end: WindowEnd | null = null;
@@ -53,6 +54,7 @@ export class DeliveryWindow {
   ) {
     this.#builder = new RequestBuilder(a, w, action);
     this.#recorder = new Recorder(a, w);
+    this.#deadlineMs = sendDeadlineMs(w.destination.capabilities);
   }
 
   /** @throws JournalError and whatever is a bug; only after what was in flight has been recorded or given up. */
@@ -77,7 +79,7 @@ export class DeliveryWindow {
       if (this.#mustStop()) return;
       await this.#roomInFlight();
       if (batch.state !== 'prepared') await this.#reconcile(batch);
-      else if (!this.limits.resolveOnly) this.#launch(await this.#builder.rebuild(batch), 'prepared');
+      else if (!this.limits.resolveOnly) this.#launch(await this.#builder.rebuild(batch), null);
     }
     await this.#landAll();
     for (const batch of this.limits.resolveOnly ? [] : open.filter((b) => b.state === 'not-applied')) {
@@ -98,7 +100,7 @@ export class DeliveryWindow {
     for (const piece of pieces) {
       await this.#roomInFlight();
       if (this.#mustStop()) return;
-      this.#launch(piece, 'prepared');
+      this.#launch(piece, null);
     }
   }
 
@@ -116,11 +118,14 @@ export class DeliveryWindow {
       );
     }
     const resent = outgoing.resent || recovery === 'idempotent';
+    const clearance = new Clearance();
     if (recovery === 'idempotent') {
-      await markResending(this.a.deps.journal, this.a.attempt, batch.id, SEND_DEADLINE_MS);
+      await markResending(this.a.deps.journal, this.a.attempt, batch.id, this.#deadlineMs);
     }
     await this.#ask({ ...outgoing, resent }, batch, () =>
-      this.w.writer.reconcileBatch(outgoing.request, receipt),
+      clearance.tooLate
+        ? Promise.resolve({ kind: 'unknown', code: SENT_TOO_LATE })
+        : this.w.writer.reconcileBatch(outgoing.request, receipt),
     );
   }
 
@@ -177,9 +182,10 @@ export class DeliveryWindow {
       const drafts = some.map((b) => b.draft);
       const ids = drafts.map((draft) => draft.id);
       const { journal } = this.a.deps;
-      const prepare = () => prepareSending(journal, this.a.attempt, this.action, drafts, SEND_DEADLINE_MS);
+      const clearance = new Clearance();
+      const prepare = () => prepareSending(journal, this.a.attempt, this.action, drafts, this.#deadlineMs);
       if (!(await this.#mayPlan(() => this.#marked(ids, prepare)))) return;
-      for (const batch of some) this.#launch(batch, 'marked');
+      for (const batch of some) this.#launch(batch, clearance);
       sent += some.length;
     }
   }
@@ -198,8 +204,9 @@ export class DeliveryWindow {
     }
   }
 
-  #launch(outgoing: Outgoing, state: 'prepared' | 'marked'): void {
-    const flight = this.#fly(outgoing, state)
+  /** `clearance`: of a request that is marked as sending already. */
+  #launch(outgoing: Outgoing, clearance: Clearance | null): void {
+    const flight = this.#fly(outgoing, clearance)
       .catch((error: unknown) => {
         this.#crash ??= error;
       })
@@ -208,16 +215,14 @@ export class DeliveryWindow {
   }
 
   /** Ends when the answer is there: writing it down no longer takes up room at the destination. */
-  async #fly(outgoing: Outgoing, state: 'prepared' | 'marked'): Promise<void> {
-    if (state === 'prepared') {
+  async #fly(outgoing: Outgoing, marked: Clearance | null): Promise<void> {
+    const clearance = marked ?? new Clearance();
+    if (marked === null) {
       const { id } = outgoing.draft;
-      await this.#marked([id], () => markSending(this.a.deps.journal, this.a.attempt, id, SEND_DEADLINE_MS));
+      await this.#marked([id], () => markSending(this.a.deps.journal, this.a.attempt, id, this.#deadlineMs));
     }
-    const { writer, store } = this.w;
-    const { value, writes } = await store.collect(() =>
-      answered(() =>
-        this.action === 'upsert' ? writer.upsert(outgoing.request) : writer.remove(outgoing.request),
-      ),
+    const { value, writes } = await this.w.store.collect(() =>
+      answered(() => this.#call(outgoing, clearance)),
     );
     const recording = this.#record(outgoing, value, writes, outgoing.sending)
       .catch((error: unknown) => {
@@ -229,6 +234,14 @@ export class DeliveryWindow {
     // Rule 5: whatever is no acceptance stops the launching now, and not when the journal has taken it down.
     this.#halting = true;
     await recording;
+  }
+
+  /** Held back too long, it is not sent at all: of a first sending that proves that nothing was applied. */
+  async #call({ request }: Outgoing, clearance: Clearance): Promise<BatchOutcome> {
+    if (clearance.tooLate)
+      return { kind: 'not-applied', code: SENT_TOO_LATE, retryAfterMs: null, tooLarge: false };
+    const { writer } = this.w;
+    return this.action === 'upsert' ? writer.upsert(request) : writer.remove(request);
   }
 
   #marked(ids: readonly BatchId[], commit: () => Promise<void>): Promise<void> {

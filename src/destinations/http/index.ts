@@ -36,7 +36,7 @@ export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = 
   connectionSchema: httpConnectionSchema,
   optionsSchema: httpOptionsSchema,
 
-  capabilities(_connection: HttpConnection, options: HttpOptions): Capabilities {
+  capabilities(connection: HttpConnection, options: HttpOptions): Capabilities {
     return {
       strategies: ['snapshot-diff'],
       explicitRemoval: true,
@@ -46,6 +46,7 @@ export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = 
       maxRows: isSingleRow(options) ? 1 : MAX_ROWS,
       maxBytes: MAX_BYTES,
       maxInFlight: MAX_IN_FLIGHT,
+      longestRequestMs: longestRequestMs(connection),
       identityFolding: options.identity_folding,
     };
   },
@@ -72,6 +73,14 @@ export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = 
     return Promise.resolve(new HttpWriter(new ApiClient(connection, context), options, context));
   },
 };
+
+/**
+ * `timeout_ms` ends each exchange, its connecting included. With OAuth one call is up to four: a token, the request, and both
+ * again where a stale token was refused.
+ */
+function longestRequestMs({ auth, timeout_ms }: HttpConnection): number {
+  return timeout_ms * (typeof auth === 'object' && 'oauth2' in auth ? 4 : 1);
+}
 
 /** The port has one bound for both actions: where either goes one by one, both do. */
 function isSingleRow(options: HttpOptions): boolean {

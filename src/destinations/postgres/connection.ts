@@ -6,6 +6,7 @@
 
 import type { PoolConfig } from 'pg';
 import { z } from 'zod';
+import { UNBOUNDED_MS } from '../port.ts';
 
 /** `require` encrypts and verifies nothing; `verify-ca` does not compare names. */
 const TLS_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
@@ -199,9 +200,27 @@ function tlsOptions({ tls }: PostgresConnection): PoolConfig['ssl'] {
 /** How late the server's own limit may be before its connection is given up, in ms. */
 const GRACE_MS = 15_000;
 
+/** How long the driver waits for one statement, in ms; `null`: for ever. */
+function statementLimit({ timeouts }: PostgresConnection): number | null {
+  return timeouts.statement === 0 ? null : Math.min(timeouts.statement + GRACE_MS, MAX_MS);
+}
+
+/** How long a request may take before its COMMIT, in ms: describing the table, writing, and the search for bad rows. */
+export function writingLimitMs(connection: PostgresConnection): number {
+  const statement = statementLimit(connection);
+  if (statement === null) return UNBOUNDED_MS;
+  return Math.min(UNBOUNDED_MS, 3 * (connection.timeouts.connect + statement));
+}
+
+/** How long a request may take in all, in ms. */
+export function longestRequestMs(connection: PostgresConnection): number {
+  return Math.min(UNBOUNDED_MS, writingLimitMs(connection) + (statementLimit(connection) ?? 0));
+}
+
 /** Settings of a pool of at most `max` connections. The limits of statements are set in each transaction. */
 export function poolConfig(connection: PostgresConnection, max: number): PoolConfig {
   const { host, port, database, user, password, timeouts } = connection;
+  const limit = statementLimit(connection);
   return {
     host,
     port,
@@ -214,7 +233,7 @@ export function poolConfig(connection: PostgresConnection, max: number): PoolCon
     max,
     connectionTimeoutMillis: timeouts.connect,
     // A server that stops answering without closing the connection is given up here.
-    ...(timeouts.statement === 0 ? {} : { query_timeout: Math.min(timeouts.statement + GRACE_MS, MAX_MS) }),
+    ...(limit === null ? {} : { query_timeout: limit }),
     idleTimeoutMillis: 30_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,

@@ -38,6 +38,8 @@ type Rejections = ReadonlyMap<number, Rejection>;
 type Written =
   | { readonly kind: 'written'; readonly rejections: Rejections }
   | { readonly kind: 'fence'; readonly state: Exclude<FenceState, { kind: 'held' }> }
+  /** All was written, too late to be committed. */
+  | { readonly kind: 'late' }
   /** Some row was not written: its data, or a trigger. */
   | { readonly kind: 'incomplete'; readonly code: string; readonly reason: string };
 
@@ -48,6 +50,8 @@ export interface Delivery {
   /** Column of a field. */
   readonly columnOf: (field: string) => string;
   readonly signal: AbortSignal;
+  /** Whether the request has taken so long that nothing of it may be committed any more. */
+  readonly tooLate: () => boolean;
 }
 
 export async function deliver(
@@ -96,13 +100,14 @@ function partsOf(delivery: Delivery, action: Action, read: ReadRequest): readonl
 }
 
 async function attempt(
-  { database, fence, signal }: Delivery,
+  { database, fence, signal, tooLate }: Delivery,
   write: (client: PoolClient) => Promise<Written>,
 ): Promise<TransactionEnd<Written>> {
   return database.transact<Written>(signal, async (client) => {
     const state = await fence.check(client);
     if (state.kind !== 'held') return { commit: false, value: { kind: 'fence', state } };
     const value = await write(client);
+    if (value.kind === 'written' && tooLate()) return { commit: false, value: { kind: 'late' } };
     return { commit: value.kind === 'written', value };
   });
 }
@@ -204,6 +209,13 @@ function outcomeOfWritten(written: Written, request: BatchRequest, early: Reject
   switch (written.kind) {
     case 'fence':
       return fenceOutcome(written.state);
+    case 'late':
+      return {
+        kind: 'not-applied',
+        code: 'too-slow',
+        retryAfterMs: null,
+        tooLarge: request.operations.length > 1,
+      };
     case 'incomplete':
       return { kind: 'refused', code: written.code, reason: written.reason };
     case 'written': {

@@ -16,7 +16,7 @@
 
 import { canonicalJson } from '../../domain/canonical-json.ts';
 import type { DestinationAdapter } from '../port.ts';
-import { connectionSchema, type PostgresConnection } from './connection.ts';
+import { connectionSchema, longestRequestMs, type PostgresConnection } from './connection.ts';
 import { checkFields, optionsSchema, type PostgresOptions, targetTable } from './options.ts';
 import { FRAME } from './request.ts';
 import { MAX_IN_FLIGHT, PostgresWriter } from './writer.ts';
@@ -27,7 +27,7 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
   type: 'postgres',
   connectionSchema,
   optionsSchema,
-  capabilities: (_connection, options) => ({
+  capabilities: (connection, options) => ({
     strategies: ['snapshot-diff'],
     explicitRemoval: true,
     batchDelivery: 'accepted',
@@ -36,6 +36,7 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
     maxRows: 10_000,
     maxBytes: 16_000_000,
     maxInFlight: MAX_IN_FLIGHT,
+    longestRequestMs: longestRequestMs(connection),
     identityFolding: options.identity_folding,
   }),
   targetKey({ host, port, database }, options) {

@@ -12,7 +12,7 @@ import type {
   Writer,
   WriterContext,
 } from '../port.ts';
-import type { PostgresConnection } from './connection.ts';
+import { type PostgresConnection, writingLimitMs } from './connection.ts';
 import { deliver, fenceOutcome, outcomeOfVerdict } from './delivery.ts';
 import { Fence, type FenceState } from './fence.ts';
 import { foldingProblems } from './folding.ts';
@@ -35,6 +35,7 @@ export class PostgresWriter implements Writer {
   private readonly fence: Fence;
   private readonly name: QualifiedName;
   private readonly fields: KnownFields;
+  private readonly writingLimitMs: number;
   /** Read once; forgotten when a statement no longer fits it. */
   private table: Table | null = null;
 
@@ -44,6 +45,7 @@ export class PostgresWriter implements Writer {
     private readonly context: WriterContext,
   ) {
     this.database = openDatabase(connection, MAX_IN_FLIGHT);
+    this.writingLimitMs = writingLimitMs(connection);
     this.name = targetTable(options);
     this.fence = new Fence(fenceTable(options), this.name, context);
     const rules = context.fields ?? [];
@@ -183,6 +185,7 @@ export class PostgresWriter implements Writer {
   }
 
   private async deliver(action: Action, request: BatchRequest): Promise<BatchOutcome> {
+    const until = this.context.now() + this.writingLimitMs;
     const target = await this.target(request);
     if ('kind' in target) return target;
     const outcome = await deliver(
@@ -192,6 +195,7 @@ export class PostgresWriter implements Writer {
         target,
         columnOf: (field) => columnOf(this.options, field),
         signal: this.context.signal,
+        tooLate: () => this.context.now() >= until,
       },
       action,
       request,
