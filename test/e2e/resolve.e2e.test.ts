@@ -100,6 +100,22 @@ test('nothing is decided without a batch of this mirror, one verdict, a reason, 
     expect(code).toBe(2);
   }
   expect(await scene.batches('upsert')).toMatchObject([{ state: 'unknown' }]);
+
+  // Another request of the run on its way: a verdict would fence the attempt that waits for its answer.
+  const [flying] = await system.rows(
+    `insert into retl.batch (batch_id, run_id, action, sending, state, request_hash, request_bytes, prepared_epoch,
+       sent_epoch, sent_at, send_deadline)
+     select sha256('flying'), run_id, 'finish', 1, 'sending', sha256('null'), 4, epoch, epoch, now(),
+       now() + interval '90 s'
+     from retl.run join retl.batch b using (run_id) where b.batch_id = decode($1, 'hex')
+     returning encode(batch_id, 'hex') as id`,
+    [batch.slice('sha256:'.length)],
+  );
+  const early = await run('resolve', 'careful', batch, '--accepted', ...why, '--yes');
+  expect(early.stderr).toMatch(/Another request of this run is under way\..*Nothing was changed/s);
+  expect(early.stderr).toMatch(/Try again when the run waits, at the latest in \d+s/);
+  expect(early.code).toBe(3);
+  await system.rows(`delete from retl.batch where batch_id = decode($1, 'hex')`, [flying?.id]);
   await scene.signal('cancel');
   await handle.result();
 });

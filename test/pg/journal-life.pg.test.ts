@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { countRun } from '../../src/journal/run-record.ts';
-import { prune } from '../../src/journal/runs.ts';
+import { closeRun, prune } from '../../src/journal/runs.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
 
@@ -64,6 +64,29 @@ describe('whole runs', () => {
       removed: 1,
       unchanged: 58,
     });
+  });
+
+  test('resync-forgets: a member that has left the source is tracked until its removal is accepted, run after run', async () => {
+    const mirror = 'resync';
+    const before = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [`gone${i}`, '1']));
+    await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ stays: '1', ...before }));
+    // Whole snapshots without them, one after another; none of these runs comes to their removal.
+    for (const [i, payload] of ['1', '2', '3'].entries()) {
+      const run = await ScriptedRun.open(journal.runtime, { mirror });
+      await run.upToAdditions(rowsOf({ stays: payload, [`new${i}`]: '1' }));
+      await run.deliver('upsert');
+      await run.beginRemovals();
+      // The last one gets half of them removed, and is refused the others.
+      if (i === 2) {
+        await run.deliver('remove', {
+          reject: new Set(Object.keys(before).slice(5).concat('new0', 'new1')),
+        });
+      }
+      await closeRun(journal.runtime, run.attempt, i === 2 ? 'rejected' : 'aborted', null);
+    }
+    const last = await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ stays: '3', new2: '1' }));
+    expect(await countRun(journal.runtime, last.run)).toMatchObject({ added: 0, changed: 0, removed: 7 });
+    expect(await last.record()).toMatchObject({ held: 2 });
   });
 
   test('a run whose plan has no operation still finishes explicitly and is promoted', async () => {

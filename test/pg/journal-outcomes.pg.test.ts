@@ -14,11 +14,12 @@ import {
   recordProgress,
   retryBatch,
   settleBatch,
+  settleStep,
 } from '../../src/journal/batches.ts';
 import { logHead } from '../../src/journal/log.ts';
-import { closeRun } from '../../src/journal/runs.ts';
+import { closeRun, recordBaseline } from '../../src/journal/runs.ts';
 import { stateOf } from '../support/journal.ts';
-import { type Prepared, shaHex } from '../support/journal-run.ts';
+import { type Prepared, ScriptedRun, shaHex } from '../support/journal-run.ts';
 import { BatchScene } from '../support/journal-scene.ts';
 
 const RULE = 'RM003';
@@ -203,6 +204,35 @@ describe('sending', () => {
     expect(await refuse()).toBeNull();
     expect(await refuse()).toBeNull(); // an exact repeat
     expect(await scene.stateNow(batch)).toBe('refused');
+  });
+
+  test('create-unsure: a session whose opening was never answered is not opened a second time, by no function', async () => {
+    scene.run = await ScriptedRun.open(scene.journal.runtime, { mirror: scene.name() });
+    const { runtime } = scene.journal;
+    await recordBaseline(runtime, scene.run.attempt, 'new-empty', 'verified', null);
+    const id = await scene.run.prepareStep('init');
+    await scene.run.sending(id);
+    await scene.run.again(); // the worker has died; this attempt finds it
+    expect(await stateOf(scene.run.prepareStep('init'))).toBe('23505');
+    expect(await stateOf(scene.run.prepareStep('init', 2))).toBe('23505');
+    const absent = () => markNotApplied(runtime, scene.run.attempt, id, 'not-found', 0);
+    for (const call of [
+      () => scene.run.sending(id),
+      () => markResending(runtime, scene.run.attempt, id, 1000),
+      () => retryBatch(runtime, scene.run.attempt, id, []),
+      absent,
+      () => scene.run.load([]),
+      () => closeRun(runtime, scene.run.attempt, 'discarded', null),
+    ]) {
+      expect(await stateOf(call())).not.toBeNull();
+    }
+    expect(await stateOf(absent())).toBe(RULE);
+    expect(await openBatches(runtime, scene.run.attempt)).toMatchObject([
+      { id, state: 'unknown', resends: 0 },
+    ]);
+    // Found by what was saved of it, it is the one session there is.
+    await settleStep(runtime, scene.run.attempt, id, '{"session":"7"}', new Map());
+    expect(await scene.run.record()).toMatchObject({ phase: 'extract' });
   });
 
   test('a batch of another run, or none at all, is not found', async () => {

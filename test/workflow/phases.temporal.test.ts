@@ -153,6 +153,23 @@ describe('a run that is taken over', () => {
     expect(act.script.steps.slice(0, 3)).toEqual(['admit', 'close:expired', 'admit']);
   });
 
+  test('rule 10: what is unresolved in a generation too old is resolved, with nothing launched, before it is closed', async () => {
+    const act = await stage.start({
+      admit: [admitted('3', { resume: 'expired', phase: 'removals', unresolved: true }), admitted('4')],
+      close: [UNRESOLVED, CLOSED],
+    });
+    expect(await act.ending()).toMatchObject({ kind: 'result', result: { runId: '4' } });
+    expect(act.script.steps.slice(0, 6)).toEqual([
+      'admit',
+      'close:expired',
+      'deliver:remove',
+      'close:expired',
+      'admit',
+      'init',
+    ]);
+    expect(act.script.calls[2]?.args).toMatchObject({ run: '3', resolveOnly: true });
+  });
+
   test('rule 10: a session whose opening is unresolved is resolved before it is discarded', async () => {
     const act = await stage.start({
       admit: [admitted('3', { resume: 'discard', phase: 'init', unresolved: true }), admitted('4')],
