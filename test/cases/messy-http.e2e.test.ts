@@ -351,6 +351,27 @@ describe.concurrent('an API that is down', () => {
     await scene.expectExact();
   });
 
+  test('rule 10: a finish whose second copy is refused is neither refused nor sent again by itself', async () => {
+    const scene = await RudeScene.create('finish-refused-late', {
+      destination: { idempotent: true, finish: { method: 'POST', path: '/finish', idempotent: true } },
+    });
+    scene.api.next.push(
+      (r) => void r.socket.write(json(r.apply())),
+      (r) => void r.socket.destroy(),
+      (r) => void r.socket.write(json('{}', '400 Bad')),
+      (r) => void r.socket.write(json('{"ok":true}')),
+    );
+    const handle = await scene.start();
+    const { waiting } = await scene.untilWaiting(handle, 'blocked');
+    expect(waiting).toMatchObject({ code: 'http-400' });
+    expect(await scene.batches('finish')).toMatchObject([{ state: 'unknown', resends: 1 }]);
+    expect(scene.api.writes).toHaveLength(3);
+    await scene.signal('resume');
+    await completedBy(handle);
+    expect(scene.api.writes).toHaveLength(4);
+    await scene.expectExact();
+  });
+
   test('it takes connections and closes them at once: nobody pesters it', async () => {
     const scene = await RudeScene.create('slamming', { destination: { idempotent: true } });
     await scene.completed();
