@@ -3,10 +3,11 @@
  * attempts and never opens a second one.
  */
 
-import type { EmptyCheck, StepOutcome } from '../destinations/port.ts';
+import type { EmptyCheck } from '../destinations/port.ts';
 import { RetlError } from '../domain/errors.ts';
 import { stepBatch } from '../journal/batch-record.ts';
 import { recordBaseline } from '../journal/runs.ts';
+import { answered } from './answered.ts';
 import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import { BACKOFF_FIRST_MS, BACKOFF_MAX_MS, backoffMs } from './delivery/policy.ts';
 import type { Dependencies } from './deps.ts';
@@ -74,7 +75,7 @@ async function away(a: RunAttempt, code: string): Promise<StepResult> {
 export async function attachWriter(a: RunAttempt, w: OpenWriter): Promise<StepResult | null> {
   const init = await stepBatch(a.deps.journal, a.attempt, 'init');
   if (init === null || init.state !== 'settled') throw new Error('the session of this run was never opened');
-  const outcome = await attached(() => w.writer.attach(JSON.parse(init.receipt ?? '{}')));
+  const outcome = await answered(() => w.writer.attach(JSON.parse(init.receipt ?? '{}')));
   switch (outcome.kind) {
     case 'accepted':
       return null;
@@ -95,13 +96,5 @@ export async function attachWriter(a: RunAttempt, w: OpenWriter): Promise<StepRe
         batch: null,
         counts: await a.counts(),
       };
-  }
-}
-
-async function attached(call: () => Promise<StepOutcome>): Promise<StepOutcome> {
-  try {
-    return await call();
-  } catch {
-    return { kind: 'unknown', code: 'adapter-threw' };
   }
 }

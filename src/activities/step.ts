@@ -18,6 +18,7 @@ import {
   type StoreWrites,
   settleStep,
 } from '../journal/batches.ts';
+import { answered } from './answered.ts';
 import type { OpenWriter, RunAttempt } from './attempt.ts';
 import { sha256Hex } from './binding.ts';
 import { backoffMs, receiptText, sendDeadlineMs } from './delivery/policy.ts';
@@ -126,7 +127,7 @@ async function reconcile(
   if (resends) await markResending(a.deps.journal, a.attempt, batch.id, deadlineMs);
   const request = calls.request(batch.id);
   const { value, writes } = await w.store.collect(() =>
-    answered(async () =>
+    answered<StepOutcome>(async () =>
       clearance.tooLate ? { kind: 'unknown', code: SENT_TOO_LATE } : calls.reconcile(request, batch),
     ),
   );
@@ -186,15 +187,6 @@ async function record(
       await withRetries(() => markUnknown(journal, a.attempt, id, outcome.code));
       if (!retryable) return { kind: 'blocked', code: outcome.code, batch: id, counts: await a.counts() };
       return waiting(a, outcome.code, backoffMs(tries), id);
-  }
-}
-
-/** A writer that throws has answered nothing: the outcome is unknown. */
-async function answered(call: () => Promise<StepOutcome>): Promise<StepOutcome> {
-  try {
-    return await call();
-  } catch {
-    return { kind: 'unknown', code: 'adapter-threw' };
   }
 }
 

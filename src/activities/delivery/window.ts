@@ -16,6 +16,7 @@ import {
   type StoreWrites,
 } from '../../journal/batches.ts';
 import { journalError } from '../../journal/errors.ts';
+import { answered } from '../answered.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import { DrainLimit } from './drain.ts';
 import { graver, type WindowEnd } from './ends.ts';
@@ -280,13 +281,4 @@ export class DeliveryWindow {
 function acceptsAll(outcome: BatchOutcome): boolean {
   if (outcome.kind === 'settled') return outcome.outcomes.every((one) => one.kind === 'accepted');
   return outcome.kind === 'accepted';
-}
-
-/** A writer that throws has answered nothing: the outcome is unknown. */
-async function answered(call: () => Promise<BatchOutcome>): Promise<BatchOutcome> {
-  try {
-    return await call();
-  } catch {
-    return { kind: 'unknown', code: 'adapter-threw' };
-  }
 }
