@@ -31,4 +31,4 @@ COPY bin ./bin
 COPY migrations ./migrations
 COPY schema ./schema
 USER node
-CMD ["node", "/app/dist/worker.js"]
+CMD ["node", "--max-old-space-size=1024", "/app/dist/worker.js"]

@@ -8,11 +8,19 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 
+/**
+ * Bounds the heap, for Node otherwise lets garbage grow with the machine's memory: a million rows then cost a hundred MB
+ * more than a hundred thousand, and no time less (bench/RESULTS.md). NODE_OPTIONS has the last word.
+ */
+export function heapLimit(nodeOptions = process.env.NODE_OPTIONS ?? ''): readonly string[] {
+  return /--max[-_]old[-_]space[-_]size/.test(nodeOptions) ? [] : ['--max-old-space-size=1024'];
+}
+
 /** Arguments for `process.execPath`. */
 export function workerCommandLine(args: readonly string[]): string[] {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   const file = fileURLToPath(new URL(`../worker.${extension}`, import.meta.url));
-  return ['--import', import.meta.resolve('tsx'), file, ...args];
+  return [...heapLimit(), '--import', import.meta.resolve('tsx'), file, ...args];
 }
 
 /** Its stdout is for the caller to read: one JSON text per line. */

@@ -1,0 +1,15 @@
+import { expect, test } from 'vitest';
+import { heapLimit, workerCommandLine } from '../../src/cli/worker-process.ts';
+
+test('a worker has a bounded heap, unless somebody has bounded it already', () => {
+  expect(heapLimit('')).toEqual(['--max-old-space-size=1024']);
+  expect(heapLimit('--enable-source-maps')).toHaveLength(1);
+  expect(heapLimit('--max-old-space-size=300')).toEqual([]);
+  expect(heapLimit('--max_old_space_size=300')).toEqual([]);
+});
+
+test('the limit stands before the program, whose own arguments come last', () => {
+  const line = workerCommandLine(['--project', '/tmp/p']);
+  expect(line.slice(-2)).toEqual(['--project', '/tmp/p']);
+  expect(line.at(-3)).toMatch(/worker\.ts$/);
+});
