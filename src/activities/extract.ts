@@ -16,6 +16,7 @@ import { type BoundDestination, bindDestination, bindSource, sha256Hex, sha256La
 import type { Dependencies } from './deps.ts';
 import { payloadCheck } from './payloads.ts';
 import type { RunRef, StepResult } from './results.ts';
+import { RowFailures } from './row-failures.ts';
 
 /** @throws RetlError `source.*`, `data.*`, JournalError */
 export async function extract(deps: Dependencies, ref: RunRef): Promise<StepResult> {
@@ -53,28 +54,39 @@ async function load(
   const fold = identityHashInput(destination.capabilities.identityFolding);
   const hashed = payloadHashInput(destination.writeForm);
   const validate = payloadCheck(destination);
+  const failures = new RowFailures();
+  const add = (row: RawRow): void => {
+    const { sourceKey, members } = map(row);
+    // After a first failure the rest is only counted.
+    if (members.length === 0 && !failures.any) sink.addExcluded(sourceKey);
+    let memberNo = 0;
+    for (const m of members) {
+      validate?.(m, sourceKey);
+      if (failures.any) continue;
+      sink.addMember(sourceKey, memberNo, {
+        identityHash: sha256Latin1(fold(m.identity)),
+        payloadHash: sha256Latin1(hashed(m.upsert)),
+        identity: m.identity,
+        upsert: m.upsert,
+        remove: m.remove,
+      });
+      memberNo += 1;
+    }
+  };
   for await (const page of snapshot.pages()) {
     goOn(a);
     for (const row of page) {
-      const { sourceKey, members } = map(row);
-      if (members.length === 0) sink.addExcluded(sourceKey);
-      let memberNo = 0;
-      for (const m of members) {
-        validate?.(m, sourceKey);
-        sink.addMember(sourceKey, memberNo, {
-          identityHash: sha256Latin1(fold(m.identity)),
-          payloadHash: sha256Latin1(hashed(m.upsert)),
-          identity: m.identity,
-          upsert: m.upsert,
-          remove: m.remove,
-        });
-        memberNo += 1;
+      try {
+        add(row);
+      } catch (error) {
+        failures.add(error);
       }
       // A row may give many members: what is full goes before the page ends.
       if (sink.full) await sink.drain();
     }
     await sink.drain();
   }
+  failures.throwIfAny();
 }
 
 async function compileRow(a: RunAttempt, columns: readonly Column[]): Promise<(row: RawRow) => MappedRow> {
