@@ -211,7 +211,7 @@ async function killInTheMiddle(stage: Stage, worker: Program): Promise<void> {
     `worker ${worker.child.pid} is dead; ${arrived} new members had arrived`,
   );
   await startWorkerOn(stage);
-  stage.options.screen.fact('', 'goes on when Temporal misses the dead worker’s heartbeat (20 s)');
+  stage.options.screen.fact('', 'goes on when Temporal misses the dead worker’s heartbeat (10 s)');
 }
 
 function showRuns(screen: Screen, runs: readonly FinishedRun[]): void {
