@@ -245,7 +245,9 @@ Temporal ${temporalVersion()}.
 
 function temporalVersion(): string {
   try {
-    return execFileSync('temporal', ['--version'], { encoding: 'utf8' }).trim();
+    return execFileSync('temporal', ['--version'], { encoding: 'utf8' })
+      .trim()
+      .replace('temporal version', 'CLI');
   } catch {
     return 'dev server';
   }
