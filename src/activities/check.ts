@@ -2,7 +2,7 @@
 
 import type { Writer, WriterContext } from '../destinations/port.ts';
 import type { CheckLine, CheckSubject } from '../domain/check.ts';
-import { ERROR_CODES, RetlError } from '../domain/errors.ts';
+import { detailsInWords, ERROR_CODES, RetlError } from '../domain/errors.ts';
 import { epoch } from '../domain/ids.ts';
 import { compileMapping } from '../domain/mapping.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
@@ -115,10 +115,12 @@ export function problemOf(mirror: string | null, subject: CheckSubject, error: u
   const base = { kind: 'problem', mirror, subject, place: null, path: null } as const;
   if (error instanceof RetlError) {
     const { meaning, remedy } = ERROR_CODES[error.code];
-    const details = Object.entries(error.details).map(
-      ([k, v]) => `${k}=${Array.isArray(v) ? v.join(', ') : String(v)}`,
-    );
-    return { ...base, code: error.code, message: [meaning, ...details].join(' '), remedy };
+    return {
+      ...base,
+      code: error.code,
+      message: [meaning, ...detailsInWords(error.details)].join(' '),
+      remedy,
+    };
   }
   if (error instanceof JournalError) {
     // 3D000: no such database; 28xxx: who connects is not let in.

@@ -105,7 +105,7 @@ export interface CloseArgs extends RunRef {
 }
 
 export interface ReleaseArgs extends RunRef {
-  readonly how: 'cancelled' | 'failed' | 'blocked';
+  readonly how: 'cancelled' | 'failed';
   readonly reason: string | null;
 }
 

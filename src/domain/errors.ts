@@ -258,9 +258,12 @@ export class RetlError extends Error {
   }
 }
 
+/** `name=value` for each detail. */
+export function detailsInWords(details: ErrorDetails): readonly string[] {
+  return Object.entries(details).map(([k, v]) => `${k}=${Array.isArray(v) ? v.join(', ') : String(v)}`);
+}
+
 function inWords(details: ErrorDetails): string {
-  const parts = Object.entries(details).map(
-    ([k, v]) => `${k}=${Array.isArray(v) ? v.join(', ') : String(v)}`,
-  );
+  const parts = detailsInWords(details);
   return parts.length === 0 ? '' : ` (${parts.join('; ')})`;
 }

@@ -213,7 +213,7 @@ export async function closeRun(
 export async function releaseRun(
   db: Queryable,
   a: Attempt,
-  how: 'cancelled' | 'failed' | 'blocked',
+  how: 'cancelled' | 'failed',
   reason: string | null,
 ): Promise<void> {
   await call(db, 'retl.release_run($1,$2,$3,$4)', [a.run, a.epoch, how, reason]);

@@ -4,7 +4,7 @@
  */
 
 import type { BatchRequest } from '../../destinations/port.ts';
-import { type BatchId, type Sequence, type Sha256, sequence, sha256FromHex } from '../../domain/ids.ts';
+import { type Sequence, type Sha256, sequence, sha256FromHex } from '../../domain/ids.ts';
 import {
   type Action,
   batchId,
@@ -66,7 +66,7 @@ export class RequestBuilder {
   }
 
   /** One batch of these operations, which follow one another from `first`. */
-  build(operations: readonly Operation[], first: bigint, sending: number, bytes: number): Outgoing {
+  build(operations: readonly Operation[], first: bigint, sending: number): Outgoing {
     const id = batchId(
       {
         mirror: this.#mirror,
@@ -80,7 +80,12 @@ export class RequestBuilder {
     const body = buildBody(this.frame, operations);
     const last = sequence(first + BigInt(operations.length) - 1n);
     return {
-      draft: { id, last, requestHash: sha256FromHex(sha256Hex(body)), requestBytes: bytes },
+      draft: {
+        id,
+        last,
+        requestHash: sha256FromHex(sha256Hex(body)),
+        requestBytes: Buffer.byteLength(body),
+      },
       first: sequence(first),
       sending,
       resent: false,
@@ -105,7 +110,7 @@ export class RequestBuilder {
       const cut = cutBatch(this.frame, operations, { rows, bytes }, taken);
       const full = cut.end < operations.length || cut.end - taken === rows;
       if (!full && !atEnd) break;
-      batches.push(this.build(operations.slice(taken, cut.end), first + BigInt(taken), sending, cut.bytes));
+      batches.push(this.build(operations.slice(taken, cut.end), first + BigInt(taken), sending));
       taken = cut.end;
     }
     return { batches, taken };
@@ -114,12 +119,7 @@ export class RequestBuilder {
   /** A journaled batch, rebuilt from its rows. @throws Error where the bytes are not those that were journaled. */
   async rebuild(batch: BatchRecord): Promise<Outgoing> {
     const operations = await this.operationsOf(batch, batch.sending);
-    const built = this.build(
-      operations,
-      batch.first ?? 0n,
-      batch.sending,
-      Buffer.byteLength(buildBody(this.frame, operations)),
-    );
+    const built = this.build(operations, batch.first ?? 0n, batch.sending);
     if (built.draft.id !== batch.id || built.draft.requestHash !== batch.requestHash) {
       throw new Error('rule 2: the rebuilt request is not the one that was journaled');
     }
@@ -146,21 +146,10 @@ export class RequestBuilder {
     const first = batch.first ?? 0n;
     const middle = halve ? Math.ceil(operations.length / 2) : operations.length;
     const pieces = [operations.slice(0, middle), operations.slice(middle)].filter((p) => p.length > 0);
-    return pieces.map((piece, i) =>
-      this.build(
-        piece,
-        i === 0 ? first : first + BigInt(middle),
-        sending,
-        Buffer.byteLength(buildBody(this.frame, piece)),
-      ),
-    );
+    return pieces.map((piece, i) => this.build(piece, i === 0 ? first : first + BigInt(middle), sending));
   }
 }
 
 function named(bytes: Buffer): Sha256 {
   return sha256FromHex(bytes.toString('hex'));
-}
-
-export function idOf(outgoing: Outgoing): BatchId {
-  return outgoing.draft.id;
 }
