@@ -64,6 +64,8 @@ export function waitingWords(waiting: Waiting, now: number): string {
       return `waiting for the destination: ${waiting.code}${until}`;
     case 'draining':
       return `stopping: ${waiting.code}`;
+    case 'parked':
+      return `parked by the guard: ${waiting.code}${until}; \`retl approve\` or \`retl reject\` answers`;
     case 'blocked':
       return waiting.batch === null
         ? `blocked: ${waiting.code}; mend it, then \`retl resume\` asks again`

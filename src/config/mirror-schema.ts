@@ -22,7 +22,7 @@ export const MIRROR_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 export const DEFAULTS = {
   batch: { rows: 1000, bytes: '1MB', in_flight: 4 },
-  safety: { max_removals: '20%', empty_snapshot: 'hold' },
+  safety: { max_removals: '20%', empty_snapshot: 'hold', approval_deadline: '24h' },
   resume_max_age: '24h',
 } as const;
 
@@ -219,8 +219,14 @@ export const mirrorInput = z
           .enum(['hold', 'allow'])
           .meta({ description: 'hold or allow', default: DEFAULTS.safety.empty_snapshot })
           .optional(),
+        approval_deadline: duration
+          .meta({
+            description: `how long a run that is held waits for an answer; then it counts as rejected: ${DURATION_WORDS}`,
+            default: DEFAULTS.safety.approval_deadline,
+          })
+          .optional(),
       })
-      .describe('what a run may remove without asking: {max_removals, empty_snapshot}')
+      .describe('what a run may remove without asking: {max_removals, empty_snapshot, approval_deadline}')
       .optional(),
     resume_max_age: duration
       .meta({ description: DURATION_WORDS, default: DEFAULTS.resume_max_age })

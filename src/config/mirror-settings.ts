@@ -78,6 +78,9 @@ function safetyOf(input: MirrorInputFile): SafetySettings {
     maxRemovalShare: share === undefined ? null : checked(parseShare(share)),
     maxRemovals: count ?? null,
     emptySnapshot: input.safety?.empty_snapshot ?? DEFAULTS.safety.empty_snapshot,
+    approvalDeadlineMs: checked(
+      parseDuration(input.safety?.approval_deadline ?? DEFAULTS.safety.approval_deadline),
+    ),
   };
 }
 

@@ -70,6 +70,7 @@ const settings = z.strictObject({
     maxRemovalShare: z.number().nullable(),
     maxRemovals: z.int().nullable(),
     emptySnapshot: z.enum(['hold', 'allow']),
+    approvalDeadlineMs: z.int(),
   }),
   resumeMaxAgeMs: z.int(),
 });

@@ -15,10 +15,23 @@ export function mirrorWorkflowId(mirror: string): string {
   return `mirror/${mirror}`;
 }
 
-/** What a person types; the optional part is carried across continue-as-new and never typed. */
+/** What a person types, but for `carried`, which one execution hands to the next. */
 export interface MirrorInput {
   readonly mirror: string;
+  /** Whoever starts the run approves removals beyond the limits, as long as they are no more than this. */
+  readonly approveUpTo?: number;
+  /** The plan that was looked at: the run sends exactly that set, or nothing. */
+  readonly plan?: PlanRef;
   readonly carried?: Carried;
+}
+
+/** What a saved plan showed (`retl plan --out`): the sealed set and its removals, by digest. */
+export interface PlanRef {
+  /** Digest of the desired set: `sha256:` and 64 hex digits, as the seal computes it. */
+  readonly generation: string;
+  readonly removals: number;
+  /** Digest of the identity hashes to be removed, as the plan of a run computes it. */
+  readonly removalDigest: string;
 }
 
 /** All that survives continue-as-new. Ids are decimal strings: a u64 does not fit a JSON number. */
@@ -32,7 +45,7 @@ export interface Carried {
 
 /** Why a run is not moving, for people. `code` is stable; `untilMs` is set where a timer ends the wait. */
 export interface Waiting {
-  readonly kind: 'paused' | 'retry' | 'blocked' | 'pending' | 'draining';
+  readonly kind: 'paused' | 'retry' | 'blocked' | 'pending' | 'draining' | 'parked';
   readonly code: string;
   readonly untilMs: number | null;
   /** The batch concerned, by id; `null` where none is. */
@@ -48,7 +61,23 @@ export interface Progress {
   readonly waiting: Waiting | null;
   readonly control: 'none' | 'cancel' | 'abort';
   readonly paused: boolean;
+  /** What the guard asks; `null` where it asks nothing. */
+  readonly parked: Parked | null;
 }
+
+/** A run beyond its safety limits: what it would do, and until when it waits for `approve` or `reject`. */
+export interface Parked {
+  readonly code: GuardCode;
+  readonly removals: number;
+  /** Members held before the run. */
+  readonly held: number;
+  /** Names what is shown, so that an answer is to this and nothing else: `sha256:` and 64 hex digits. */
+  readonly shown: string;
+  readonly deadlineMs: number;
+}
+
+/** Which limit a run is beyond. */
+export type GuardCode = 'empty-snapshot' | 'max-removals' | 'max-removal-share';
 
 export type Outcome = 'completed' | 'cancelled' | 'aborted';
 
@@ -77,3 +106,15 @@ export const PROGRESS_QUERY = 'progress';
 
 /** Names that a mirror may have. */
 export const MIRROR_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+/**
+ * Names of the updates that answer a parked run. Their one argument is a {@link Decision}; what people say of it goes to
+ * the journal (`retl approve --because`), not through Temporal.
+ */
+export const UPDATES = ['approve', 'reject'] as const;
+export type UpdateName = (typeof UPDATES)[number];
+
+export interface Decision {
+  /** {@link Parked.shown} of what was looked at. */
+  readonly shown: string;
+}

@@ -42,6 +42,7 @@ export type Closing =
   | 'rejected' // the destination refused members, `on_rejection: stop`
   | 'aborted'
   | 'guard-rejected'
+  | 'guard-expired' // nobody answered in time
   | 'invalid' // configuration or data: nothing was sent
   | 'discarded' // never sealed, and taken over
   | 'expired'; // sealed too long ago to resume

@@ -46,6 +46,8 @@ export interface SafetySettings {
   readonly maxRemovals: number | null;
   /** What an empty desired set means while members are held. */
   readonly emptySnapshot: 'hold' | 'allow';
+  /** Milliseconds that a parked run waits for an answer; then it counts as rejected. */
+  readonly approvalDeadlineMs: number;
 }
 
 export interface MirrorSettings {

@@ -32,6 +32,8 @@ const ADVICE: Readonly<Record<Waiting['kind'], string>> = {
     'It tries again by itself. The signal `resume` makes it look at once, but not send before the destination’s own delay is over.',
   blocked: 'Look at the destination, then `retl resolve` the batch named here; `resume` asks again.',
   pending: 'It asks the destination again by itself.',
+  parked:
+    'Look at what it would remove, then `retl approve` or `retl reject`, or send the update `approve` or `reject`.',
   draining: 'Requests in flight are being finished and recorded.',
 };
 
@@ -60,6 +62,7 @@ export class View {
       waiting: this.#shownWaiting(),
       control: this.control.request,
       paused: this.control.paused,
+      parked: null,
     };
   }
 

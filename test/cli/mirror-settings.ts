@@ -15,7 +15,7 @@ export function mirrorNamed(
     destination: { type: 'http', connection: 'crm', connectionOptions: {}, options: {}, ...destination },
     baseline: { kind: 'new-empty', attested: null },
     batch: { rows: 1, bytes: 1, inFlight: 1 },
-    safety: { maxRemovalShare: null, maxRemovals: null, emptySnapshot: 'hold' },
+    safety: { maxRemovalShare: null, maxRemovals: null, emptySnapshot: 'hold', approvalDeadlineMs: 1 },
     resumeMaxAgeMs: 1,
   };
 }

@@ -69,5 +69,14 @@ function progressOf(name: string, got: readonly SignalName[]): Progress {
       : paused
         ? { kind: 'paused', code: 'paused', untilMs: null, batch: null }
         : null;
-  return { mirror: name, runId: '7', phase: 'additions', counts: COUNTS, waiting, control: 'none', paused };
+  return {
+    mirror: name,
+    runId: '7',
+    phase: 'additions',
+    counts: COUNTS,
+    waiting,
+    control: 'none',
+    paused,
+    parked: null,
+  };
 }

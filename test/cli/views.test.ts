@@ -31,6 +31,7 @@ function progress(part: Partial<Progress>): Progress {
     waiting: null,
     control: 'none',
     paused: false,
+    parked: null,
     ...part,
   };
 }
