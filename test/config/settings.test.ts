@@ -51,7 +51,12 @@ test('a mirror is read into plain settings, its secrets left as references', asy
         },
         baseline: { kind: 'new-empty', attested: null },
         batch: { rows: 1000, bytes: 1_000_000, inFlight: 4 },
-        safety: { maxRemovalShare: 0.2, maxRemovals: null, emptySnapshot: 'hold', approvalDeadlineMs: 86_400_000 },
+        safety: {
+          maxRemovalShare: 0.2,
+          maxRemovals: null,
+          emptySnapshot: 'hold',
+          approvalDeadlineMs: 86_400_000,
+        },
         resumeMaxAgeMs: 86_400_000,
       },
     ],
