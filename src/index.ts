@@ -15,7 +15,7 @@ export {
   signalMirror,
 } from './client/control.ts';
 export type { Ending } from './client/failure.ts';
-export { type Execution, type StartResult, startMirror } from './client/start.ts';
+export { type Execution, type StartOptions, type StartResult, startMirror } from './client/start.ts';
 export { readProgress, type WatchEvent, type WatchOptions, watchRun } from './client/watch.ts';
 // A destination of one's own: the port, and the kit that tries an adapter on a misbehaving target
 // (docs/writing-an-adapter.md).

@@ -16,13 +16,22 @@ export type StartResult =
   /** A run of this mirror is under way. */
   | { readonly kind: 'busy'; readonly workflowId: string };
 
+/** What whoever starts a run may say about its removals; each is left out where nothing is said. */
+export type StartOptions = Pick<MirrorInput, 'approveUpTo' | 'plan'>;
+
 /** @throws RetlError `temporal.connect` */
 export async function startMirror(
   { client, taskQueue }: TemporalClient,
   mirror: string,
+  { approveUpTo, plan }: StartOptions = {},
 ): Promise<StartResult> {
   const workflowId = mirrorWorkflowId(mirror);
-  const input: MirrorInput = { mirror };
+  // A worker refuses a key that it does not know: what is not wished for is not in the input at all.
+  const input: MirrorInput = {
+    mirror,
+    ...(approveUpTo === undefined ? {} : { approveUpTo }),
+    ...(plan === undefined ? {} : { plan }),
+  };
   try {
     const handle = await client.workflow.start(MIRROR_WORKFLOW, {
       workflowId,
