@@ -23,7 +23,7 @@ import { parseYamlFile, type YamlFile } from './yaml-file.ts';
 export const PROJECT_FILE = 'retl.yaml';
 
 /** `retl.yaml` alone: enough to reach the journal and Temporal while a mirror's file is broken. */
-export type BaseSettings = Omit<ProjectSettings, 'mirrors' | 'schedules'>;
+export type BaseSettings = Omit<ProjectSettings, 'mirrors' | 'schedules' | 'tags'>;
 
 export interface Base {
   readonly file: YamlFile | null;

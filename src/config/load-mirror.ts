@@ -27,12 +27,17 @@ export interface MirrorRead {
   readonly settings: MirrorSettings | null;
   /** `null` where the mirror runs only when somebody starts it. */
   readonly schedule: ScheduleSettings | null;
+  readonly tags: readonly string[];
   readonly problems: readonly Problem[];
   /** What the file says of connections, also where it has errors elsewhere. */
   readonly uses: readonly ConnectionUse[];
 }
 
-const NOTHING: Pick<MirrorRead, 'settings' | 'schedule'> = { settings: null, schedule: null };
+const NOTHING: Pick<MirrorRead, 'settings' | 'schedule' | 'tags'> = {
+  settings: null,
+  schedule: null,
+  tags: [],
+};
 
 export async function readMirror(found: MirrorFile, context: MirrorContext): Promise<MirrorRead> {
   const parsed = parseYamlFile(found.file, found.bytes);
@@ -60,7 +65,7 @@ export async function readMirror(found: MirrorFile, context: MirrorContext): Pro
     module: module.mapping,
   });
   const schedule = result.data.schedule === undefined ? null : scheduleSettings(result.data.schedule);
-  return { settings, schedule, problems, uses };
+  return { settings, schedule, tags: listOf(result.data.tags ?? []), problems, uses };
 }
 
 interface Connected {
@@ -167,6 +172,9 @@ function agreementProblems(
   const key = listOf(input.source.key);
   if (new Set(key).size < key.length)
     problems.push(file.problemAt(['source', 'key'], 'A key column stands twice.', 'Name each column once.'));
+  const tags = listOf(input.tags ?? []);
+  if (new Set(tags).size < tags.length)
+    problems.push(file.problemAt(['tags'], 'A tag stands twice.', 'Write each tag once.'));
   if (adapter === null) return problems;
   const words = listOf(input.members ?? []).flatMap((member) =>
     adapter.type.checkFields(

@@ -8,7 +8,7 @@ import { access } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
 import { RetlError } from '../domain/errors.ts';
 import type { ScheduleTable } from '../domain/schedule.ts';
-import type { MirrorSettings, ProjectSettings } from '../domain/settings.ts';
+import type { MirrorSettings, ProjectSettings, TagTable } from '../domain/settings.ts';
 import { checkConnections } from './check-connections.ts';
 import { type BaseSettings, PROJECT_FILE, readBase } from './load-base.ts';
 import { type MirrorRead, readMirror } from './load-mirror.ts';
@@ -72,7 +72,8 @@ async function readProject(
   const settings = mirrors.flatMap((mirror): MirrorSettings[] =>
     mirror.settings === null ? [] : [mirror.settings],
   );
-  return { kind: 'ok', settings: { ...base.settings, mirrors: settings, schedules: schedulesOf(mirrors) } };
+  const beside = { schedules: schedulesOf(mirrors), tags: tagsOf(mirrors) };
+  return { kind: 'ok', settings: { ...base.settings, mirrors: settings, ...beside } };
 }
 
 function schedulesOf(mirrors: readonly MirrorRead[]): ScheduleTable {
@@ -80,6 +81,12 @@ function schedulesOf(mirrors: readonly MirrorRead[]): ScheduleTable {
     mirrors.flatMap(({ settings, schedule }) =>
       settings === null || schedule === null ? [] : [[settings.mirror, schedule]],
     ),
+  );
+}
+
+function tagsOf(mirrors: readonly MirrorRead[]): TagTable {
+  return Object.fromEntries(
+    mirrors.flatMap(({ settings, tags }) => (settings === null ? [] : [[settings.mirror, tags]])),
   );
 }
 

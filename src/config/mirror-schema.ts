@@ -20,6 +20,9 @@ import { scheduleInput } from './schedule-schema.ts';
 /** Name of a mirror: its file's name without `.yaml`. */
 export const MIRROR_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
+/** A tag: a word by which mirrors are chosen on the command line. */
+export const TAG = /^[a-z0-9][a-z0-9_-]{0,62}$/;
+
 export const DEFAULTS = {
   batch: { rows: 1000, bytes: '1MB', in_flight: 4 },
   safety: { max_removals: '20%', empty_snapshot: 'hold', approval_deadline: '24h' },
@@ -152,6 +155,15 @@ const source = z.strictObject({
   key: oneOrMany(column, 'the column, or list of columns, that together name one row', 32),
 });
 
+const TAG_WORDS = 'lower-case letters, digits, `-` and `_`, at most 63, not beginning with `-` or `_`';
+
+const tag = z.string().regex(TAG).describe(TAG_WORDS);
+
+/** An empty list is a list: it stands against the project's default. */
+export const tagsInput = z
+  .union([tag, z.array(tag).max(64)])
+  .describe(`words to choose mirrors by, each of ${TAG_WORDS}`);
+
 /** `connection` and `type` are ours; everything else is judged by the adapter of that type. */
 export const destinationInput = z.looseObject({
   connection: z.string().min(1).describe('a name under `connections` in retl.yaml'),
@@ -236,6 +248,7 @@ export const mirrorInput = z
         'when it runs by itself: {every: 15m} or {cron: "0 6 * * 1-5", time_zone}, with jitter, overlap, catch_up, pause_on_failure',
       )
       .optional(),
+    tags: tagsInput.optional(),
   })
   .refine((mirror) => (mirror.members === undefined) !== (mirror.mapping === undefined), {
     error: 'A mirror needs either `members` or `mapping`, and not both.',

@@ -113,6 +113,11 @@ export interface ConnectionSettings {
   readonly options: Options;
 }
 
+/** The tags of each mirror, by its name, in the order written. */
+export interface TagTable {
+  readonly [mirror: string]: readonly string[];
+}
+
 /** A whole project: `retl.yaml` and every file of `mirrors/`, checked and with defaults. */
 export interface ProjectSettings {
   readonly journal: JournalSettings;
@@ -122,4 +127,6 @@ export interface ProjectSettings {
   readonly mirrors: readonly MirrorSettings[];
   /** Beside the mirrors and not in them: when a mirror runs is no part of a run's revision. */
   readonly schedules: ScheduleTable;
+  /** Beside the mirrors for the same reason: words by which people choose mirrors; every mirror has its list. */
+  readonly tags: TagTable;
 }

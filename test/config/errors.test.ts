@@ -75,6 +75,9 @@ const MIRROR_CASES: readonly (readonly [string, string, string])[] = [
     'baseline: new-empty',
     'strategy: native-replace\nbaseline: tracked',
   ],
+  ['a tag that is no word', 'baseline: new-empty', 'tags: [nightly, "EU West"]'],
+  ['a tag that is a number', 'baseline: new-empty', 'tags: [2024]'],
+  ['a tag twice', 'baseline: new-empty', 'tags: [eu, nightly, eu]'],
   ['a duration without a unit', 'baseline: new-empty', 'resume_max_age: 24'],
   ['a duration of an unknown unit', 'baseline: new-empty', 'resume_max_age: 1 week'],
   [

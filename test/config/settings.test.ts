@@ -61,6 +61,7 @@ test('a mirror is read into plain settings, its secrets left as references', asy
       },
     ],
     schedules: {},
+    tags: { vip: [] },
   });
 });
 
