@@ -38,6 +38,7 @@ export type {
   MappedFields,
   Operation,
   OperationOutcome,
+  PollOutcome,
   PreflightProblem,
   ReasonCode,
   Receipt,

@@ -30,14 +30,22 @@ export type OperationOutcome =
 /** The provider's answer, kept in the journal. Never logged. Must be JSON. */
 export type Receipt = { readonly [key: string]: unknown };
 
+/** When to ask about a job again, at the earliest, in ms from now; the core backs off from there. Absent: its own cadence. */
+export type PollAfterMs = number;
+
 /** What an adapter may answer to a batch. Foreseen results are returned; throwing is for bugs. */
 export type BatchOutcome =
   /** One outcome per operation, in the order of the request, each attributed by id. */
   | { readonly kind: 'settled'; readonly outcomes: readonly OperationOutcome[]; readonly receipt: Receipt }
   /** Every operation is accepted, and the answer says so of this very request. */
   | { readonly kind: 'accepted'; readonly receipt: Receipt }
-  /** Taken for asynchronous work; at least one job id. Not an acceptance. */
-  | { readonly kind: 'staged'; readonly jobIds: readonly string[]; readonly receipt: Receipt }
+  /** Taken for asynchronous work; at least one job id, and none empty. Not an acceptance. */
+  | {
+      readonly kind: 'staged';
+      readonly jobIds: readonly string[];
+      readonly receipt: Receipt;
+      readonly pollAfterMs?: PollAfterMs;
+    }
   /** Provably nothing was applied, and trying again makes sense (429, 413, refused connection, …). */
   | {
       readonly kind: 'not-applied';
@@ -54,10 +62,25 @@ export type BatchOutcome =
   /** Neither accepted nor absent. Whatever is not one of the above. */
   | { readonly kind: 'unknown'; readonly code: ReasonCode };
 
+/**
+ * Answer of `poll`. `accepted`, `settled` and `refused` say what the jobs came to; `refused`: they ended and nothing was
+ * applied. `staged`: they are under way, under the same ids. Whatever else (`not-applied`, `misconfigured`, `unknown`)
+ * says of the question only that it went unanswered: the batch stays staged, and nothing is ever sent again for it.
+ */
+export type PollOutcome =
+  | BatchOutcome
+  /** The provider knows no such job. That proves nothing: the run is blocked, and the batch is named. */
+  | { readonly kind: 'missing'; readonly code: ReasonCode };
+
 /** Answer of `init`, `finish` and `abort`; `refused`, `misconfigured` and `unknown` as for batches. */
 export type StepOutcome =
   | { readonly kind: 'accepted'; readonly receipt: Receipt }
-  | { readonly kind: 'pending'; readonly jobIds: readonly string[]; readonly receipt: Receipt }
+  | {
+      readonly kind: 'pending';
+      readonly jobIds: readonly string[];
+      readonly receipt: Receipt;
+      readonly pollAfterMs?: PollAfterMs;
+    }
   | Extract<BatchOutcome, { kind: 'not-applied' | 'refused' | 'misconfigured' | 'unknown' }>;
 
 /** A day: what stands for a request that may take for ever. */
@@ -74,6 +97,8 @@ export interface Capabilities {
   readonly maxRows: number;
   readonly maxBytes: number;
   readonly maxInFlight: number;
+  /** Batches that may be staged at once: jobs that the provider keeps for one account. Absent: no bound. */
+  readonly maxStaged?: number;
   /**
    * How long one call of the writer that sends may take in all, in ms: time-outs, token exchanges and second tries within
    * it included. Nothing reaches the provider later than that. A time with no bound is given as {@link UNBOUNDED_MS}.
@@ -153,15 +178,20 @@ export interface Writer {
   attach(initReceipt: Receipt): Promise<StepOutcome>;
   upsert(request: BatchRequest): Promise<BatchOutcome>;
   remove(request: BatchRequest): Promise<BatchOutcome>;
-  /** Asks for the outcome of staged jobs. */
-  poll(request: BatchRequest, jobIds: readonly string[], receipt: Receipt): Promise<BatchOutcome>;
+  /** Asks for the outcome of staged jobs; must not begin one. */
+  poll(request: BatchRequest, jobIds: readonly string[], receipt: Receipt): Promise<PollOutcome>;
   finish(request: FinishRequest): Promise<StepOutcome>;
   /**
    * Finds out what became of a request whose answer was lost. An `idempotent` adapter sends it again and answers for that
    * copy: its refusal or rejections are not taken for proof about the first one (rule 3). A `lookup` adapter answers for
-   * the request itself.
+   * the request itself. `progress`: what {@link WriterContext.progress} was last given for it, such as the id of a job that
+   * was made before anything was put into it.
    */
-  reconcileBatch(request: BatchRequest, receipt: Receipt | null): Promise<BatchOutcome>;
+  reconcileBatch(
+    request: BatchRequest,
+    receipt: Receipt | null,
+    progress?: string | null,
+  ): Promise<BatchOutcome>;
   reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepOutcome>;
   /** Cleans up what the run opened; called only when nothing is sending, staged or unknown. */
   abort(): Promise<StepOutcome>;

@@ -114,9 +114,10 @@ export class DeliveryWindow {
     const outgoing = await this.#builder.rebuild(batch);
     const receipt = batch.receipt === null ? null : JSON.parse(batch.receipt);
     if (batch.state === 'staged') {
-      return this.#ask(outgoing, batch, () =>
-        this.w.writer.poll(outgoing.request, batch.jobIds, receipt ?? {}),
-      );
+      return this.#ask(outgoing, batch, async () => {
+        const answer = await this.w.writer.poll(outgoing.request, batch.jobIds, receipt ?? {});
+        return answer.kind === 'missing' ? { kind: 'unknown', code: answer.code } : answer;
+      });
     }
     const resent = outgoing.resent || recovery === 'idempotent';
     const clearance = new Clearance();
@@ -126,7 +127,7 @@ export class DeliveryWindow {
     await this.#ask({ ...outgoing, resent }, batch, () =>
       clearance.tooLate
         ? Promise.resolve({ kind: 'unknown', code: SENT_TOO_LATE })
-        : this.w.writer.reconcileBatch(outgoing.request, receipt),
+        : this.w.writer.reconcileBatch(outgoing.request, receipt, batch.progress),
     );
   }
 
