@@ -27,6 +27,7 @@ export {
   type Target,
 } from './destinations/conformance.ts';
 export type {
+  AcceptedUpload,
   Action,
   BatchOutcome,
   BatchRequest,
@@ -45,6 +46,7 @@ export type {
   RequestFrame,
   StepOutcome,
   Store,
+  Tidied,
   Writer,
   WriterContext,
 } from './destinations/port.ts';

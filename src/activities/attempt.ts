@@ -155,6 +155,7 @@ export async function withWriter<T>(a: RunAttempt, work: (w: OpenWriter) => Prom
     store,
     epoch: a.attempt.epoch,
     owner: `${a.record.logId}/${a.record.mirror}`,
+    run: a.record.run.toString(),
     ...fieldsOf(a.settings),
     progress: (batch: BatchId, value: string) => recordProgress(a.deps.journal, a.attempt, batch, value),
     now: () => Date.now(),

@@ -1,7 +1,8 @@
 /** Finishes the session explicitly, also for an empty or unchanged snapshot (rule 10). */
 
-import type { FinishRequest } from '../destinations/port.ts';
+import type { AcceptedUpload, FinishRequest } from '../destinations/port.ts';
 import type { BatchId } from '../domain/ids.ts';
+import { settledUploads } from '../journal/batch-record.ts';
 import { type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import type { Dependencies } from './deps.ts';
 import { attachWriter } from './init.ts';
@@ -37,7 +38,23 @@ function requestOf(a: RunAttempt, id: BatchId): FinishRequest {
     generation: generation.toString(),
     members,
     digest: generationDigest,
+    uploads: () => uploadsOf(a),
   };
+}
+
+/** Uploads read from the journal at once. */
+const PAGE = 500;
+
+async function* uploadsOf({ deps, attempt }: RunAttempt): AsyncGenerator<AcceptedUpload, void> {
+  for (let after = 0n; ; ) {
+    const page = await settledUploads(deps.journal, attempt, after, PAGE);
+    for (const { id, accepted, receipt } of page) {
+      yield { batchId: id, members: accepted, receipt: JSON.parse(receipt) };
+    }
+    const last = page.at(-1);
+    if (last === undefined || page.length < PAGE) return;
+    after = last.last;
+  }
 }
 
 function known(request: FinishRequest | null): FinishRequest {

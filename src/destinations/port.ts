@@ -137,6 +137,11 @@ export interface WriterContext {
   readonly epoch: Epoch;
   /** Random id of the journal's log and the mirror's name: who owns what is written. */
   readonly owner: string;
+  /**
+   * Number of the logical run, the same in all its attempts and never used again: what an adapter names a run's own things
+   * by. Absent where nothing is written.
+   */
+  readonly run?: string;
   /** Names of the mapped fields, one entry per member rule; absent where the mapping is a module. */
   readonly fields?: readonly MappedFields[];
   /** Commits `value` at once, between the steps of a request that takes several. */
@@ -195,9 +200,22 @@ export interface Writer {
   reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepOutcome>;
   /** Cleans up what the run opened; called only when nothing is sending, staged or unknown. */
   abort(): Promise<StepOutcome>;
+  /**
+   * Native replacement: removes what promoted finishes have superseded and no reader needs any more, one bounded step a
+   * call. Called after a promotion, and by maintenance; never needed for the next run, so that whatever it answers is no
+   * failure of a run.
+   */
+  tidy?(): Promise<Tidied>;
   /** Frees connections; safe to call more than once. */
   close(): Promise<void>;
 }
+
+export type Tidied =
+  | { readonly kind: 'done' }
+  /** There is more: call again. */
+  | { readonly kind: 'more' }
+  /** Not now. */
+  | { readonly kind: 'failed'; readonly code: ReasonCode };
 
 /** What the journal knows about the set that a finish concludes. */
 export interface FinishRequest {
@@ -206,6 +224,20 @@ export interface FinishRequest {
   readonly generation: string;
   readonly members: number;
   readonly digest: string;
+  /**
+   * Native replacement: the accepted uploads of the run in the order of the sealed members, read as they are asked for; the
+   * same whenever they are read again. No part of what is hashed as the request, which `generation` and `digest` stand for.
+   */
+  uploads?(): AsyncIterable<AcceptedUpload>;
+}
+
+/** One accepted upload of the run that a finish concludes. */
+export interface AcceptedUpload {
+  readonly batchId: BatchId;
+  /** Accepted members. */
+  readonly members: number;
+  /** The adapter's own answer. */
+  readonly receipt: Receipt;
 }
 
 /** The port. `Connection` and `Options` are what the two zod schemas give. */

@@ -89,6 +89,35 @@ export async function stepBatch(
   return row === undefined ? null : decodeBatch(row);
 }
 
+export interface SettledUpload {
+  readonly id: BatchId;
+  /** Sequence number of its last operation. */
+  readonly last: bigint;
+  readonly accepted: number;
+  readonly receipt: string;
+}
+
+const UPLOADS = `select encode(b.batch_id, 'hex') as batch_id, upper(b.operations) - 1 as last, b.accepted, b.receipt
+  from retl.batch b where b.run_id = $1 and b.action = 'upsert' and b.state = 'settled'
+    and lower(b.operations) > $2 and b.accepted > 0
+  order by lower(b.operations) limit $3`;
+
+/** The next accepted uploads of the run, in the order of their operations. @throws JournalError */
+export async function settledUploads(
+  db: Queryable,
+  a: Attempt,
+  after: bigint,
+  limit: number,
+): Promise<readonly SettledUpload[]> {
+  const rows = await run(db, UPLOADS, [a.run, after, limit]);
+  return rows.map((row) => ({
+    id: sha256FromHex(text(row, 'batch_id')),
+    last: BigInt(text(row, 'last')),
+    accepted: number(row, 'accepted'),
+    receipt: text(row, 'receipt'),
+  }));
+}
+
 function decodeBatch(row: Record<string, unknown>): BatchRecord {
   const first = bigOrNull(row, 'first');
   const last = bigOrNull(row, 'last');
