@@ -56,7 +56,13 @@ export type BatchOutcome =
       readonly tooLarge: boolean;
     }
   /** Provably nothing was applied, and the same request can never succeed (400, 422, …). Names no operation. */
-  | { readonly kind: 'refused'; readonly code: ReasonCode; readonly reason: string }
+  | {
+      readonly kind: 'refused';
+      readonly code: ReasonCode;
+      readonly reason: string;
+      /** One operation may be to blame for all: halves may be tried, to isolate it. Absent: they may not. */
+      readonly divisible?: boolean;
+    }
   /** Provably nothing was applied, and configuration must change first (401, 403, missing privilege, …). */
   | { readonly kind: 'misconfigured'; readonly code: ReasonCode; readonly reason: string }
   /** Neither accepted nor absent. Whatever is not one of the above. */
@@ -183,8 +189,13 @@ export interface Writer {
   attach(initReceipt: Receipt): Promise<StepOutcome>;
   upsert(request: BatchRequest): Promise<BatchOutcome>;
   remove(request: BatchRequest): Promise<BatchOutcome>;
-  /** Asks for the outcome of staged jobs; must not begin one. */
-  poll(request: BatchRequest, jobIds: readonly string[], receipt: Receipt): Promise<PollOutcome>;
+  /** Asks for the outcome of staged jobs; must not begin one. `progress` as for {@link reconcileBatch}. */
+  poll(
+    request: BatchRequest,
+    jobIds: readonly string[],
+    receipt: Receipt,
+    progress?: string | null,
+  ): Promise<PollOutcome>;
   finish(request: FinishRequest): Promise<StepOutcome>;
   /**
    * Finds out what became of a request whose answer was lost. An `idempotent` adapter sends it again and answers for that

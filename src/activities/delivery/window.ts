@@ -115,7 +115,12 @@ export class DeliveryWindow {
     const receipt = batch.receipt === null ? null : JSON.parse(batch.receipt);
     if (batch.state === 'staged') {
       return this.#ask(outgoing, batch, async () => {
-        const answer = await this.w.writer.poll(outgoing.request, batch.jobIds, receipt ?? {});
+        const answer = await this.w.writer.poll(
+          outgoing.request,
+          batch.jobIds,
+          receipt ?? {},
+          batch.progress,
+        );
         return answer.kind === 'missing' ? { kind: 'unknown', code: answer.code } : answer;
       });
     }
