@@ -1,9 +1,10 @@
 /** Binds a revision's settings to adapters: secrets put in, schemas applied, at the last moment before use. */
 
-import { createHash, hash } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { Capabilities, DestinationAdapter } from '../destinations/port.ts';
 import { RetlError } from '../domain/errors.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
+import type { MemberForm } from '../planning/row-reader.ts';
 import type { SourceAdapter } from '../sources/port.ts';
 import type { Dependencies } from './deps.ts';
 
@@ -52,6 +53,12 @@ export function bindDestination(
   };
 }
 
+/** How the members of a snapshot are folded, hashed and validated for it. */
+export function memberForm({ adapter, options, capabilities, writeForm }: BoundDestination): MemberForm {
+  const { identityFolding } = capabilities;
+  return { identityFolding, writeForm, payloadSchemas: adapter.payloadSchemas?.(options) };
+}
+
 export interface BoundSource {
   readonly adapter: SourceAdapter;
   readonly connection: unknown;
@@ -85,16 +92,7 @@ function parse(schema: Schema, value: unknown, place: string): unknown {
   throw new RetlError('config.invalid', { place, fields });
 }
 
-/** SHA-256 of the UTF-8 bytes of a text, as 64 hex digits. */
-export function sha256Hex(text: string): string {
-  return hash('sha256', text, 'hex');
-}
-
-/** The same as 32 bytes in latin-1 text: one call, no Buffer. */
-export function sha256Latin1(text: string): string {
-  return hash('sha256', text, 'binary');
-}
-
+/** SHA-256 of the UTF-8 bytes of a text. */
 export function sha256Bytes(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

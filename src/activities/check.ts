@@ -8,8 +8,9 @@ import { compileMapping } from '../domain/mapping.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import type { Column } from '../domain/source-row.ts';
 import { JournalError } from '../journal/errors.ts';
+import { sha256Hex } from '../planning/hash.ts';
 import { fieldsOf } from './attempt.ts';
-import { bindDestination, bindSource, sha256Hex } from './binding.ts';
+import { bindDestination, bindSource } from './binding.ts';
 import type { Dependencies } from './deps.ts';
 
 type Checker = Pick<Dependencies, 'sources' | 'destinations' | 'configuration' | 'logger'>;

@@ -18,9 +18,9 @@ import {
   type StoreWrites,
   settleStep,
 } from '../journal/batches.ts';
+import { sha256Hex } from '../planning/hash.ts';
 import { answered } from './answered.ts';
 import type { OpenWriter, RunAttempt } from './attempt.ts';
-import { sha256Hex } from './binding.ts';
 import { backoffMs, receiptText, sendDeadlineMs } from './delivery/policy.ts';
 import { withRetries } from './delivery/record.ts';
 import { Clearance, markedOnce, SENT_TOO_LATE } from './delivery/sending.ts';

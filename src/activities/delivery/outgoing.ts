@@ -17,8 +17,8 @@ import {
 import type { BatchRecord } from '../../journal/batch-record.ts';
 import type { BatchDraft } from '../../journal/batches.ts';
 import { readOperations, type StoredOperation } from '../../journal/operations.ts';
+import { sha256Hex } from '../../planning/hash.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
-import { sha256Hex } from '../binding.ts';
 
 /** A batch in memory, journaled or about to be. */
 export interface Outgoing {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { RowFailures } from '../../src/activities/row-failures.ts';
 import { RetlError } from '../../src/domain/errors.ts';
+import { RowFailures } from '../../src/planning/row-failures.ts';
 
 const nullKey = (n: number) => new RetlError('data.null-key', { column: 'id', keyHash: `sha256:${n}` });
 

@@ -4,18 +4,21 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
+import type { z } from 'zod';
 import { RetlError } from '../domain/errors.ts';
 import type { EncodedMember } from '../domain/member.ts';
-import { type BoundDestination, sha256Hex } from './binding.ts';
+import { sha256Hex } from './hash.ts';
+
+/** Of the payloads of upserts and removals. */
+export interface PayloadSchemas {
+  readonly upsert: z.ZodType;
+  readonly remove: z.ZodType;
+}
 
 /** A check for each member; `null` where the adapter has no schemas, so that nothing is parsed. */
-export function payloadCheck({
-  adapter,
-  options,
-}: Pick<BoundDestination, 'adapter' | 'options'>):
-  | ((member: EncodedMember, sourceKey: string) => void)
-  | null {
-  const schemas = adapter.payloadSchemas?.(options);
+export function payloadCheck(
+  schemas: PayloadSchemas | undefined,
+): ((member: EncodedMember, sourceKey: string) => void) | null {
   if (schemas === undefined) return null;
   return ({ identity, upsert, remove }, sourceKey) => {
     for (const [action, text] of [
