@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
-import { HttpTransport } from '../../src/destinations/http/transport.ts';
+import { HttpTransport } from '../../src/destinations/web-transport.ts';
 
 const cleanups: (() => void)[] = [];
 afterEach(() => {

@@ -2,9 +2,9 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { conformanceFinish } from '../../src/destinations/conformance-session.ts';
-import { TokenSource } from '../../src/destinations/http/oauth.ts';
-import { HttpTransport } from '../../src/destinations/http/transport.ts';
 import type { BatchOutcome } from '../../src/destinations/port.ts';
+import { TokenSource } from '../../src/destinations/web-oauth.ts';
+import { HttpTransport } from '../../src/destinations/web-transport.ts';
 import { FakeAudience } from '../support/fake-audience.ts';
 import { member, members, openWriter, PATH, parsed } from '../support/fake-audience-writer.ts';
 

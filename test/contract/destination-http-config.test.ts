@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { conformanceRequest } from '../../src/destinations/conformance-session.ts';
 import { httpDestination } from '../../src/destinations/http/index.ts';
-import { retryAfterMs } from '../../src/destinations/http/retry-after.ts';
+import { retryAfterMs } from '../../src/destinations/web-retry-after.ts';
 import { buildBody } from '../../src/domain/request.ts';
 import { member, PATH, PER_ROW, parsed } from '../support/fake-audience-writer.ts';
 import { LOCALHOST_CERTIFICATE } from '../support/localhost-certificate.ts';

@@ -4,14 +4,14 @@
  */
 
 import type { BatchOutcome, Operation, Receipt } from '../port.ts';
+import type { Redactor } from '../web-redactor.ts';
+import { type ReplyContent, readContent } from '../web-reply.ts';
+import { retryAfterMs } from '../web-retry-after.ts';
+import type { Exchange, Reply } from '../web-transport.ts';
 import { agrees, sentOf } from './agreement.ts';
 import { at } from './json-pointer.ts';
 import type { HttpOptions, PerRequest } from './options.ts';
-import type { Redactor } from './provider-text.ts';
-import { type ReplyContent, readContent } from './reply.ts';
-import { retryAfterMs } from './retry-after.ts';
 import { claimsAcceptance, readRows } from './rows.ts';
-import type { Exchange, Reply } from './transport.ts';
 
 /** UTF-16 units kept of a whole body, and of one row's reason. */
 const BODY_LIMIT = 2_000;

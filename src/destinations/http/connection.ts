@@ -37,6 +37,9 @@ const auth = z.union(
         token_url: endpoint,
         client_id: text,
         client_secret: secret,
+        refresh_token: secret
+          .optional()
+          .describe('asks by this refresh token; not given: by the client’s own credentials'),
         scope: z.string().optional(),
         audience: z.string().optional(),
         client_auth: z

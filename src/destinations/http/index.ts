@@ -16,7 +16,7 @@ import type {
   Writer,
   WriterContext,
 } from '../port.ts';
-import { ApiClient } from './client.ts';
+import { ApiClient } from '../web-client.ts';
 import { type HttpConnection, httpConnectionSchema } from './connection.ts';
 import { httpFrame } from './frame.ts';
 import { bodyShape, type HttpOptions, httpOptionsSchema } from './options.ts';

@@ -4,6 +4,7 @@
  */
 
 import { compareNames } from '../../domain/canonical-json.ts';
+import { joinPath } from '../web-client.ts';
 
 const PLACEHOLDER = /\{([^{}]*)\}/g;
 
@@ -19,11 +20,6 @@ export function isPath(path: string): boolean {
 /** Names of the identity fields that a path asks for. */
 export function placeholders(path: string): readonly string[] {
   return [...path.matchAll(PLACEHOLDER)].map((match) => match[1] ?? '');
-}
-
-/** Joins a path to the base URL's own path: what stands on the request line. */
-export function joinPath(baseUrl: string, path: string): string {
-  return new URL(baseUrl).pathname.replace(/\/+$/, '') + path;
 }
 
 /**

@@ -12,12 +12,12 @@ import type {
   Writer,
   WriterContext,
 } from '../port.ts';
+import type { ApiClient, ApiRequest, ApiResult } from '../web-client.ts';
+import { readContent } from '../web-reply.ts';
 import { judge } from './answer.ts';
-import type { ApiClient, ApiRequest, ApiResult } from './client.ts';
 import { at } from './json-pointer.ts';
 import { bodyShape, type HttpOptions } from './options.ts';
 import { mayPass, preflightProblem } from './preflight.ts';
-import { readContent } from './reply.ts';
 import { fillPath, placeholders } from './url.ts';
 
 const NO_CALL: StepOutcome = { kind: 'accepted', receipt: {} };

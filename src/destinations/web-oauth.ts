@@ -1,16 +1,17 @@
 /**
- * OAuth 2.0 client credentials (RFC 6749, 4.4). A token serves all requests of a writer until shortly before it
+ * OAuth 2.0 client credentials (RFC 6749, 4.4), or a refresh token (RFC 6749, 6) where one is given. A token serves all requests of a writer until shortly before it
  * expires. Whatever fails here has sent nothing to the API itself.
  */
 
-import { readContent } from './reply.ts';
-import { retryAfterMs } from './retry-after.ts';
-import type { Exchange, HttpRequest, HttpTransport, Reply } from './transport.ts';
+import { readContent } from './web-reply.ts';
+import { retryAfterMs } from './web-retry-after.ts';
+import type { Exchange, HttpRequest, HttpTransport, Reply } from './web-transport.ts';
 
 export interface OAuthSettings {
   readonly token_url: string;
   readonly client_id: string;
   readonly client_secret: string;
+  readonly refresh_token?: string | undefined;
   readonly scope?: string | undefined;
   readonly audience?: string | undefined;
   readonly client_auth: 'basic' | 'body';
@@ -74,7 +75,12 @@ export class TokenSource {
 }
 
 function tokenRequest(settings: OAuthSettings): HttpRequest {
-  const form = new URLSearchParams({ grant_type: 'client_credentials' });
+  const { refresh_token } = settings;
+  const form = new URLSearchParams(
+    refresh_token === undefined
+      ? { grant_type: 'client_credentials' }
+      : { grant_type: 'refresh_token', refresh_token },
+  );
   if (settings.scope !== undefined) form.set('scope', settings.scope);
   if (settings.audience !== undefined) form.set('audience', settings.audience);
   const headers: { [name: string]: string } = {

@@ -10,9 +10,9 @@ import {
   request as plainRequest,
 } from 'node:http';
 import { request as secureRequest } from 'node:https';
-import { ConnectedAgent, type Endpoint, errorCode, NotConnected, openSocket } from './connect.ts';
+import { ConnectedAgent, type Endpoint, errorCode, NotConnected, openSocket } from './web-connect.ts';
 
-/** Bytes of a reply that are read, at most. */
+/** Bytes of a reply that are read, at most, where nothing else is said. */
 export const MAX_REPLY_BYTES = 8 * 1024 * 1024;
 
 export interface HttpRequest {
@@ -48,6 +48,8 @@ export type Exchange =
 export interface TransportSettings extends Endpoint {
   readonly timeoutMs: number;
   readonly keepAliveMs: number;
+  /** Bytes of a reply's body that are read, at most. */
+  readonly maxReplyBytes?: number;
 }
 
 export class HttpTransport {
@@ -92,7 +94,7 @@ export class HttpTransport {
       headers: headersOf(request, url),
       setHost: false,
     });
-    const exchange = watch(outgoing, this.#settings.timeoutMs, this.#running);
+    const exchange = watch(outgoing, this.#settings, this.#running);
     outgoing.end(request.body ?? undefined);
     return exchange;
   }
@@ -109,7 +111,11 @@ function headersOf(request: HttpRequest, url: URL): { [name: string]: string } {
 }
 
 /** Follows one request to its end. The first of reply, failure, time limit and abort decides. */
-function watch(outgoing: ClientRequest, timeoutMs: number, running: Set<() => void>): Promise<Exchange> {
+function watch(
+  outgoing: ClientRequest,
+  { timeoutMs, maxReplyBytes = MAX_REPLY_BYTES }: TransportSettings,
+  running: Set<() => void>,
+): Promise<Exchange> {
   return new Promise((resolve) => {
     let mayHaveLeft = false;
     let settled = false;
@@ -138,7 +144,7 @@ function watch(outgoing: ClientRequest, timeoutMs: number, running: Set<() => vo
       if (body === null) stop('connection-lost');
     });
     outgoing.on('response', (incoming) => {
-      const reading = new ReplyBody(incoming, outgoing);
+      const reading = new ReplyBody(incoming, outgoing, maxReplyBytes);
       body = reading;
       reading.read((cut) => {
         if (cut !== null) stop(cut);
@@ -156,6 +162,7 @@ class ReplyBody {
   constructor(
     readonly incoming: IncomingMessage,
     readonly outgoing: ClientRequest,
+    readonly maxBytes: number,
   ) {}
 
   /** Calls `done` once with the reason why the body is not whole, or `null`. */
@@ -163,7 +170,7 @@ class ReplyBody {
     const { incoming } = this;
     incoming.on('data', (chunk: Buffer) => {
       this.#size += chunk.length;
-      if (this.#size > MAX_REPLY_BYTES) done('reply-too-large');
+      if (this.#size > this.maxBytes) done('reply-too-large');
       else this.#chunks.push(chunk);
     });
     incoming.on('end', () => done(incoming.complete ? null : 'reply-truncated'));

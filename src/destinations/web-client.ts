@@ -1,12 +1,11 @@
 /** Authorised requests to one API: headers in their order of precedence, a fresh token once after a 401. */
 
-import type { WriterContext } from '../port.ts';
-import type { HttpConnection } from './connection.ts';
-import { type Authorization, authorize, learnSecrets } from './credentials.ts';
-import { TokenSource } from './oauth.ts';
-import { Redactor } from './provider-text.ts';
-import { type Exchange, HttpTransport, type TransportSettings } from './transport.ts';
-import { joinPath } from './url.ts';
+import type { WriterContext } from './port.ts';
+import type { WebConnection } from './web-connection.ts';
+import { type Authorization, authorize, learnSecrets } from './web-credentials.ts';
+import { TokenSource } from './web-oauth.ts';
+import { Redactor } from './web-redactor.ts';
+import { type Exchange, HttpTransport, MAX_REPLY_BYTES, type TransportSettings } from './web-transport.ts';
 
 export interface ApiRequest {
   readonly method: string;
@@ -21,14 +20,22 @@ export type ApiResult = Exchange | Exclude<Authorization, { kind: 'headers' }>;
 
 export class ApiClient {
   readonly redactor = new Redactor();
-  readonly #connection: HttpConnection;
+  readonly #connection: WebConnection;
   readonly #transport: HttpTransport;
   readonly #tokenTransport: HttpTransport | null;
   readonly #tokens: TokenSource | null;
 
-  constructor(connection: HttpConnection, context: Pick<WriterContext, 'signal' | 'now'>) {
+  /** `maxReplyBytes`: of one reply's body; what is longer is cut, and says so. */
+  constructor(
+    connection: WebConnection,
+    context: Pick<WriterContext, 'signal' | 'now'>,
+    maxReplyBytes = MAX_REPLY_BYTES,
+  ) {
     this.#connection = connection;
-    this.#transport = new HttpTransport(transportSettings(connection, connection.base_url), context.signal);
+    this.#transport = new HttpTransport(
+      { ...transportSettings(connection, connection.base_url), maxReplyBytes },
+      context.signal,
+    );
     const { auth } = connection;
     const oauth = typeof auth === 'object' && 'oauth2' in auth ? auth.oauth2 : null;
     this.#tokenTransport =
@@ -87,14 +94,20 @@ export class ApiClient {
   }
 }
 
-function transportSettings(connection: HttpConnection, url: string): TransportSettings {
+function transportSettings(connection: WebConnection, url: string): TransportSettings {
   return {
     url: new URL(url),
     ca: connection.tls.ca,
     connectTimeoutMs: connection.connect_timeout_ms,
     timeoutMs: connection.timeout_ms,
     keepAliveMs: connection.keep_alive_ms,
+    maxReplyBytes: MAX_REPLY_BYTES,
   };
+}
+
+/** Joins a path to the base URL's own path: what stands on the request line. */
+export function joinPath(baseUrl: string, path: string): string {
+  return new URL(baseUrl).pathname.replace(/\/+$/, '') + path;
 }
 
 /** Later ones win, whatever the spelling of the name. */

@@ -1,7 +1,7 @@
 /** What a reply's body says, as far as it can be read without guessing. */
 
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
-import { MAX_REPLY_BYTES, type Reply } from './transport.ts';
+import { MAX_REPLY_BYTES, type Reply } from './web-transport.ts';
 
 export type ReplyContent =
   | { readonly kind: 'empty' }
