@@ -24,12 +24,31 @@ export const EXIT_MEANINGS: { readonly [Name in keyof typeof EXIT]: string } = {
   usage: 'wrong arguments, or an error in configuration or data that must be mended first',
   refused:
     'refused: a run is under way, another mirror owns the target, nothing is running, a batch is decided, or a schedule is not this project’s',
-  guardHeld: 'held by the guard: the run would remove more than the mirror allows',
+  guardHeld:
+    'parked or held by the guard: the run would remove more than the mirror allows; `retl approve` or `retl reject` answers',
   rejected: 'the destination rejected members',
   blocked: 'blocked: the outcome of a request is unknown and cannot be verified',
   stopped: 'the run was cancelled or aborted',
   interrupted: 'interrupted while following; the run itself goes on',
 };
+
+/** Of several runs: what waits for a person goes before what must be mended, and that before what may pass by itself. */
+const WORST_FIRST: readonly ExitCode[] = [
+  EXIT.interrupted,
+  EXIT.blocked,
+  EXIT.guardHeld,
+  EXIT.rejected,
+  EXIT.usage,
+  EXIT.refused,
+  EXIT.failure,
+  EXIT.stopped,
+  EXIT.ok,
+];
+
+/** The exit code of a command that did several things. */
+export function worstExit(exits: readonly ExitCode[]): ExitCode {
+  return WORST_FIRST.find((exit) => exits.includes(exit)) ?? EXIT.ok;
+}
 
 /** The table as lines of text. */
 export function exitCodeLines(): readonly string[] {

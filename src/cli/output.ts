@@ -12,6 +12,9 @@ export interface OutputOptions {
 }
 
 export class Output {
+  /** Lines that the next redrawing takes the place of. */
+  #drawn = 0;
+
   constructor(
     readonly options: OutputOptions,
     private readonly stdout: NodeJS.WriteStream = process.stdout,
@@ -29,6 +32,10 @@ export class Output {
 
   get columns(): number {
     return this.stderr.columns || 80;
+  }
+
+  get rows(): number {
+    return this.stderr.rows || 24;
   }
 
   /** Part of the result, for people. */
@@ -51,9 +58,12 @@ export class Output {
     if (this.json) this.stdout.write(`${JSON.stringify(value, plain)}\n`);
   }
 
-  /** Redraws the line that the terminal's cursor is on; empty: clears it. */
-  redraw(text: string): void {
-    if (this.isInteractive) this.stderr.write(`\r\x1b[2K${text}`);
+  /** Draws lines in the place of those drawn before, with the cursor in the last; none clears them. */
+  redraw(lines: readonly string[]): void {
+    if (!this.isInteractive) return;
+    const up = this.#drawn > 1 ? `\x1b[${this.#drawn - 1}A` : '';
+    this.stderr.write(`${up}\r\x1b[J${lines.join('\n')}`);
+    this.#drawn = lines.length;
   }
 
   style(style: Style, text: string): string {

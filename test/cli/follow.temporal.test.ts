@@ -6,7 +6,7 @@ import { describeHolder, signalMirror } from '../../src/client/control.ts';
 import { startMirror } from '../../src/client/start.ts';
 import { watchRun } from '../../src/client/watch.ts';
 import { TASK_QUEUE } from '../../src/domain/messages.ts';
-import { PROJECT } from '../config/support.ts';
+import { MIRROR, PROJECT } from '../config/support.ts';
 import { createTestProject, type TestProject } from '../support/project.ts';
 import { type DevServer, startDevServer } from '../support/temporal.ts';
 import { type Running, retl, startRetl } from './support.ts';
@@ -150,6 +150,91 @@ test('a blocked run is not waited for where nobody watches: exit 6, and the batc
   expect(code).toBe(6);
   expect(stderr).toContain('blocked: connection-reset (batch sha256:abc)');
   await signalMirror(temporal, 'waits-as-blocked', 'cancel');
+});
+
+test('a parked run is told as held where nobody watches: exit 4, what it asks, and how to answer', async () => {
+  const { code, stdout, stderr } = await run('run', 'waits-as-parked');
+  expect(code).toBe(4);
+  expect(stdout).toBe('');
+  expect(stderr).toContain('it would remove 900 of 1,000 members (90%)');
+  expect(stderr).toContain('retl approve waits-as-parked');
+  await signalMirror(temporal, 'waits-as-parked', 'cancel');
+});
+
+test('with --wait a parked run is followed on, and JSON has what it asks', async () => {
+  const following = start('run', 'waits-2-as-parked', '--wait', '--json');
+  await following.says('"event":"parked"');
+  await signalMirror(temporal, 'waits-2-as-parked', 'cancel');
+  const { code, stdout } = await following.ended;
+  expect(code).toBe(7);
+  const seen = events(stdout);
+  expect(seen).toContainEqual(
+    expect.objectContaining({ event: 'parked', mirror: 'waits-2-as-parked', removals: 900, held: 1000 }),
+  );
+  expect(seen.filter((event) => JSON.stringify(event).includes('"event":"parked"'))).toHaveLength(1);
+});
+
+test('several runs are followed at once, each under its name, and the worst exit code counts', async () => {
+  const { code, stdout, stderr } = await run(
+    'run',
+    'fails-1-as-rejected',
+    'completes-1',
+    'fails-1-as-invalid',
+  );
+  expect(code).toBe(5);
+  expect(stdout).toContain('completes-1: completed');
+  expect(stdout).toContain('fails-1-as-invalid: stopped');
+  expect(stderr).toContain('completes-1: sending additions');
+});
+
+test('two-writers: of several, the one that is under way is refused and the others go on', async () => {
+  await startMirror(temporal, 'waits-busy');
+  const { code, stdout } = await run('run', 'waits-busy', 'completes-2', '--json');
+  expect(code).toBe(3);
+  expect(events(stdout)).toContainEqual(
+    expect.objectContaining({ event: 'ended', mirror: 'waits-busy', outcome: 'busy', exitCode: 3 }),
+  );
+  expect(events(stdout)).toContainEqual(
+    expect.objectContaining({ event: 'ended', mirror: 'completes-2', outcome: 'completed' }),
+  );
+  await signalMirror(temporal, 'waits-busy', 'cancel');
+});
+
+test('a worker that is missing is named within seconds', async () => {
+  const other = await createTestProject({
+    'retl.yaml': `${PROJECT}temporal:\n  task_queue: nobody-polls\n`,
+  });
+  const following = startRetl(['run', 'lonely', '--json'], {
+    cwd: other.folder,
+    env: { TEMPORAL_ADDRESS: server.address },
+  });
+  await following.says('"event":"no-answer"');
+  following.signal('SIGINT');
+  expect((await following.ended).code).toBe(130);
+  await server.env.client.workflow.getHandle('mirror/lonely').terminate();
+  await other.remove();
+});
+
+test('a pattern cancels the runs that are under way, and asks before it does', async () => {
+  const several = await createTestProject({
+    'retl.yaml': PROJECT,
+    'mirrors/waits-x.yaml': MIRROR,
+    'mirrors/waits-y.yaml': MIRROR,
+  });
+  const there = { cwd: several.folder, env: { TEMPORAL_ADDRESS: server.address } };
+  expect((await retl(['cancel', 'waits-*'], there)).code).toBe(3);
+  await startMirror(temporal, 'waits-x');
+  const unasked = await retl(['cancel', 'waits-*'], there);
+  expect(unasked.code).toBe(2);
+  expect(unasked.stderr).toContain('add --yes');
+  expect(await describeHolder(temporal, 'waits-x')).toMatchObject({ kind: 'open' });
+  const done = await retl(['cancel', 'waits-*', '--yes', '--json'], there);
+  expect(done.code).toBe(0);
+  expect(JSON.parse(done.stdout)).toEqual({
+    signal: 'cancel',
+    mirrors: [{ mirror: 'waits-x', kind: 'sent', workflowId: 'mirror/waits-x' }],
+  });
+  await several.remove();
 });
 
 test.each(['cancel', 'abort', 'pause', 'resume'])('%s without a run is refused with 3', async (command) => {

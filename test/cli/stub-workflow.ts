@@ -13,6 +13,7 @@ import {
   type MirrorInput,
   type MirrorResult,
   type Outcome,
+  type Parked,
   PROGRESS_QUERY,
   type Progress,
   type SignalName,
@@ -32,6 +33,14 @@ const COUNTS: RunCounts = {
   changed: 0,
   removed: 0,
   rejected: 0,
+};
+
+const PARKED: Parked = {
+  code: 'max-removal-share',
+  removals: 900,
+  held: 1000,
+  shown: `sha256:${'ab'.repeat(32)}`,
+  deadlineMs: 4_000_000_000_000,
 };
 
 export async function mirror(input: MirrorInput): Promise<MirrorResult> {
@@ -68,7 +77,9 @@ function progressOf(name: string, got: readonly SignalName[]): Progress {
       ? { kind: 'blocked', code: 'connection-reset', untilMs: null, batch: 'sha256:abc' }
       : paused
         ? { kind: 'paused', code: 'paused', untilMs: null, batch: null }
-        : null;
+        : type === 'parked'
+          ? { kind: 'parked', code: PARKED.code, untilMs: PARKED.deadlineMs, batch: null }
+          : null;
   return {
     mirror: name,
     runId: '7',
@@ -77,6 +88,6 @@ function progressOf(name: string, got: readonly SignalName[]): Progress {
     waiting,
     control: 'none',
     paused,
-    parked: null,
+    parked: type === 'parked' ? PARKED : null,
   };
 }

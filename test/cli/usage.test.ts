@@ -34,8 +34,15 @@ const NAMES = [
   'resolve',
 ];
 
-function helpOf(name: string): string {
-  const command = COMMANDS.find((candidate) => candidate.name() === name);
+/** Every command and group, by its words: `schedules apply`. */
+const LINES = COMMANDS.flatMap((command) => [
+  command.name(),
+  ...command.commands.map((below) => `${command.name()} ${below.name()}`),
+]);
+
+function helpOf(line: string): string {
+  let command: Command | undefined = buildProgram(false);
+  for (const name of line.split(' ')) command = command?.commands.find((one) => one.name() === name);
   let text = '';
   command?.configureOutput({
     writeOut: (part) => {
@@ -61,15 +68,20 @@ test('there are the commands there should be, and each takes --json, --project a
     );
 });
 
-test.each(NAMES)('the help of %s teaches by examples that are parsed as they stand', (name) => {
+test.each(LINES)('the help of %s teaches by examples that are parsed as they stand', (name) => {
   const lines = [...helpOf(name).matchAll(/^ {2}\$ retl (.*?)\s+# .+$/gm)].map((match) => match[1] ?? '');
   expect(lines.length).toBeGreaterThan(0);
   for (const line of lines) {
     const program = buildProgram(true);
     silence(program);
-    expect(() => program.parse(line.split(' '), { from: 'user' })).not.toThrow();
+    expect(() => program.parse(wordsOf(line), { from: 'user' })).not.toThrow();
   }
 });
+
+/** As a shell would split the line. */
+function wordsOf(line: string): string[] {
+  return [...line.matchAll(/"([^"]*)"|'([^']*)'|\S+/g)].map((match) => match[1] ?? match[2] ?? match[0]);
+}
 
 /** Commands are parsed and do nothing; a group keeps looking for the command below it. */
 function silence(command: Command): void {
@@ -87,7 +99,9 @@ test.each([
   [['runs', '--limt', '3'], /unknown option '--limt'\n\(Did you mean --limit\?\)/],
   [['runs', '--limit', 'many'], /whole number from 1 to 1000/],
   [['run'], /missing required argument 'mirror'/],
-  [['run', 'a', 'b'], /too many arguments/],
+  [['explain', 'a', 'b', 'c'], /too many arguments/],
+  [['run', 'a', '--approve-up-to', 'all'], /whole number/],
+  [['run', '--tag', 'VIP'], /A tag has 1 to 63/],
   [['cancel', 'VIP_customers'], /lower-case letters, digits and `-`/],
 ])('wrong usage %j exits with 2 and says how it is used', async (args, words) => {
   const { code, stdout, stderr } = await retl(args, { cwd: empty.folder });

@@ -1,4 +1,4 @@
-/** `retl cancel <mirror>`: stops the run and keeps what it has sealed. */
+/** `retl cancel <mirror>…`: stops runs and keeps what they have sealed. */
 
 import type { Command } from 'commander';
 import { controlCommand } from '../control.ts';
@@ -9,7 +9,11 @@ export function cancelCommand(): Command {
     description:
       'Stops launching requests. Those under way are finished and recorded, what was accepted stays accepted, and the ' +
       'sealed snapshot is kept: the next run resumes it. A finish that has begun is resolved first.',
-    examples: [['retl cancel vip-customers', 'stop the run that is under way']],
+    examples: [
+      ['retl cancel vip-customers', 'stop the run that is under way'],
+      ['retl cancel "vip-*"', 'list the runs of all of these, and ask'],
+    ],
+    asks: 'Cancel them',
     sent: 'asked to cancel; requests under way are finished and recorded first',
   });
 }

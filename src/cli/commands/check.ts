@@ -1,17 +1,18 @@
-/** `retl check [mirror]`: finds out what can be found out before a run, and changes nothing. */
+/** `retl check [mirror]…`: finds out what can be found out before a run, and changes nothing. */
 
 import type { Command } from 'commander';
 import { z } from 'zod';
 import type { CheckLine } from '../../domain/check.ts';
-import { type Invocation, mirrorArgument, mirrorOf, newCommand } from '../command.ts';
+import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import type { Output } from '../output.ts';
 import { counted, showProblem } from '../problems-view.ts';
+import { addSelection, selectMirrors } from '../selection.ts';
 import { exitOfWorker, jsonLines, spawnWorker } from '../worker-process.ts';
 
 export function checkCommand(): Command {
-  return newCommand(
+  const command = newCommand(
     {
       name: 'check',
       summary: 'check configuration, source, mapping and destination',
@@ -21,11 +22,13 @@ export function checkCommand(): Command {
       examples: [
         ['retl check', 'the whole project'],
         ['retl check vip-customers', 'one mirror'],
+        ['retl check "vip-*"', 'several, by a pattern'],
         ['retl check --json', 'one JSON text per finding'],
       ],
     },
     check,
-  ).argument('[mirror]', 'name of one mirror', mirrorArgument);
+  );
+  return addSelection(command);
 }
 
 const subject = z.enum(['configuration', 'journal', 'temporal', 'source', 'mapping', 'destination']);
@@ -45,8 +48,7 @@ const line: z.ZodType<CheckLine> = z.discriminatedUnion('kind', [
 
 async function check(invocation: Invocation): Promise<ExitCode> {
   const { output, project } = invocation;
-  const mirror = mirrorOf(invocation);
-  const chosen = mirror === null ? [] : [mirror];
+  const chosen = (await selectMirrors(invocation))?.mirrors ?? [];
   // The worker checks: it alone may load the systems, and it sees what a run would see.
   const child = spawnWorker(['--project', project.dir, '--check', ...chosen]);
   const stop = new AbortController();

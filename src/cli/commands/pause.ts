@@ -1,4 +1,4 @@
-/** `retl pause <mirror>`: stops launching requests until `retl resume`. */
+/** `retl pause <mirror>…`: stops launching requests until `retl resume`. */
 
 import type { Command } from 'commander';
 import { controlCommand } from '../control.ts';
@@ -9,7 +9,10 @@ export function pauseCommand(): Command {
     description:
       'Stops launching requests; those under way are finished and recorded. The run waits, for days if need be, until ' +
       '`retl resume`.',
-    examples: [['retl pause vip-customers', 'hold the run that is under way']],
+    examples: [
+      ['retl pause vip-customers', 'hold the run that is under way'],
+      ['retl pause "*"', 'hold every run'],
+    ],
     sent: 'asked to pause; `retl resume` goes on',
   });
 }

@@ -1,12 +1,12 @@
 /** `retl resolve <mirror> <batch>`: tells a blocked run what became of a request, with a reason that is kept. */
 
-import { createInterface } from 'node:readline/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { assertNever } from '../../domain/assert-never.ts';
 import { type BatchId, sha256 } from '../../domain/ids.ts';
 import type { BatchView, Unresolvable, Verdict } from '../../journal/resolve.ts';
 import { batchLines } from '../batch-view.ts';
 import { type Invocation, mirrorArgument, newCommand, requiredMirror } from '../command.ts';
+import { confirm, YES_HELP } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import { holderOf, withJournal } from '../journal.ts';
@@ -14,9 +14,8 @@ import { requireKnown } from '../known-mirrors.ts';
 import type { Output } from '../output.ts';
 import { counted } from '../problems-view.ts';
 import { span, whole } from '../progress-view.ts';
+import { reasonArgument } from '../reason-argument.ts';
 import { withTemporal } from '../temporal.ts';
-
-const LONGEST_REASON = 2_000;
 
 export function resolveCommand(): Command {
   const id = `sha256:${'0'.repeat(64)}`;
@@ -44,7 +43,7 @@ export function resolveCommand(): Command {
     .option('--accepted', 'the destination has applied the whole request')
     .option('--not-applied', 'the destination has applied nothing of it, and never will')
     .option('--because <reason>', 'how you know; kept in the journal', reasonArgument)
-    .option('--yes', 'do not ask');
+    .option('--yes', YES_HELP);
 }
 
 /** @returns the id in its full form. */
@@ -55,14 +54,6 @@ export function batchArgument(text: string): BatchId {
   } catch {
     throw new InvalidArgumentError('A batch’s id is `sha256:` and 64 hex digits.');
   }
-}
-
-function reasonArgument(text: string): string {
-  const reason = text.trim();
-  if (reason === '') throw new InvalidArgumentError('The reason is empty.');
-  if (reason.length > LONGEST_REASON)
-    throw new InvalidArgumentError(`The reason is longer than ${whole(LONGEST_REASON)} characters.`);
-  return reason;
 }
 
 async function resolve(invocation: Invocation): Promise<ExitCode> {
@@ -79,7 +70,7 @@ async function resolve(invocation: Invocation): Promise<ExitCode> {
     const refusal = refusalOf(found, verdict);
     if (found !== null) show(output, found, mirror);
     if (refusal !== null || found === null) throw refused(mirror, refusal ?? { kind: 'no-such-batch' });
-    await confirm(invocation, found, verdict);
+    await confirm(invocation, `${consequence(found, verdict)} This cannot be taken back. Go on`);
     const result = await resolveBatch(journal, batch, verdict, because);
     if (result.kind !== 'resolved') throw refused(mirror, result);
     const left = await unresolvedBatches(journal, found.runId);
@@ -118,20 +109,6 @@ function show(output: Output, batch: BatchView, mirror: string): void {
     throw usage(`The batch belongs to another mirror, ${batch.mirror}; nothing was changed.`);
   output.line(`batch ${batch.batch} of run ${batch.runId}`);
   for (const line of batchLines(batch, Date.now())) output.line(`  ${line}`);
-}
-
-/** A person on a terminal is asked; a script says `--yes`. */
-async function confirm({ output, options }: Invocation, batch: BatchView, verdict: Verdict): Promise<void> {
-  if (options.yes === true) return;
-  if (!output.isInteractive) throw usage('Nobody can be asked here: add --yes. Nothing was changed.');
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  const stopped = new AbortController();
-  terminal.on('SIGINT', () => stopped.abort());
-  const question = `${consequence(batch, verdict)} This cannot be taken back. Go on [y/N]? `;
-  const answer = await terminal.question(question, { signal: stopped.signal }).catch(() => '');
-  terminal.close();
-  if (!/^y(es)?$/i.test(answer.trim()))
-    throw new Refusal(EXIT.refused, 'not-confirmed', 'Nothing was changed.', 'Answer with y to go on.');
 }
 
 function consequence({ action, members }: BatchView, verdict: Verdict): string {

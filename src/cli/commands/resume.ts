@@ -1,4 +1,4 @@
-/** `retl resume <mirror>`: goes on after `retl pause`, and looks again at whatever the run waits for. */
+/** `retl resume <mirror>…`: goes on after `retl pause`, and looks again at whatever the run waits for. */
 
 import type { Command } from 'commander';
 import { controlCommand } from '../control.ts';
@@ -9,7 +9,10 @@ export function resumeCommand(): Command {
     description:
       'Goes on after `retl pause`. A run that waits to try again, or that is blocked, looks again at once. ' +
       'A run that has ended is not resumed by this: `retl run` does that.',
-    examples: [['retl resume vip-customers', 'let the run go on']],
+    examples: [
+      ['retl resume vip-customers', 'let the run go on'],
+      ['retl resume "*"', 'every run'],
+    ],
     sent: 'asked to go on',
   });
 }

@@ -1,51 +1,100 @@
-/** `retl run <mirror>`: starts a run and follows it. */
+/** `retl run <mirror>…`: starts runs and follows them. */
 
-import type { Command } from 'commander';
-import { type Invocation, mirrorArgument, newCommand, requiredMirror } from '../command.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { type Command, InvalidArgumentError } from 'commander';
+import type { TemporalClient } from '../../client/connect.ts';
+import type { StartOptions } from '../../client/start.ts';
+import { type Invocation, newCommand } from '../command.ts';
+import { EXIT, type ExitCode, worstExit } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import { follow } from '../follow.ts';
-import { requireKnown } from '../known-mirrors.ts';
+import type { Followed } from '../interrupts.ts';
+import { addSelection, requiredMirrors } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
 
 export function runCommand(): Command {
-  return newCommand(
+  const command = newCommand(
     {
       name: 'run',
-      summary: 'start a run of a mirror and follow it',
+      summary: 'start runs of mirrors and follow them',
       description:
-        'Starts a run of one mirror on Temporal and follows it to its end. A run that was left unfinished is ' +
-        'resumed. Ctrl-C never stops a run: on a terminal it asks, elsewhere it only stops following.',
+        'Starts a run of each mirror on Temporal and follows it to its end. A run that was left unfinished is ' +
+        'resumed. Ctrl-C never stops a run: on a terminal it asks, elsewhere it only stops following. A run that would ' +
+        'remove more than the mirror allows is parked: a terminal shows what it asks and goes on following, elsewhere ' +
+        'the command ends with 4. Of several mirrors, the worst exit code counts.',
       examples: [
         ['retl run vip-customers', 'start and follow'],
+        ['retl run "vip-*"', 'all of these at once, a line for each'],
         ['retl run vip-customers --detach', 'start, and return at once'],
+        ['retl run vip-customers --approve-up-to 500', 'removals beyond the limits are approved, up to 500'],
         ['retl run vip-customers --json', 'one JSON text per line: started, progress, ended'],
       ],
     },
     run,
-  )
-    .argument('<mirror>', 'name of the mirror: its file in mirrors/ without .yaml', mirrorArgument)
-    .option('--detach', 'return as soon as the run is started');
+  );
+  return addSelection(command)
+    .option('--detach', 'return as soon as the runs are started')
+    .option('--wait', 'go on following a run that is parked or blocked, also where nobody watches')
+    .option(
+      '--approve-up-to <number>',
+      'approve removals beyond the limits, as long as they are no more than this',
+      wholeNumber,
+    );
 }
 
 async function run(invocation: Invocation): Promise<ExitCode> {
   const { output, project, options } = invocation;
-  const mirror = requiredMirror(invocation);
-  await requireKnown(project, mirror);
-  const { startMirror } = await import('../../client/start.ts');
+  const { mirrors } = await requiredMirrors(invocation);
+  const approveUpTo = typeof options.approveUpTo === 'number' ? options.approveUpTo : undefined;
   return withTemporal(project, async (temporal) => {
-    const started = await startMirror(temporal, mirror);
-    if (started.kind === 'busy')
-      throw new Refusal(
-        EXIT.refused,
-        'busy',
-        `A run of ${mirror} is under way (workflow ${started.workflowId}).`,
-        `See it with \`retl status ${mirror}\`; stop it with \`retl cancel ${mirror}\`.`,
-      );
-    const { workflowId, runId } = started;
-    output.event({ event: 'started', mirror, workflowId, runId, namespace: temporal.namespace });
-    output.note(`${mirror}: started as ${workflowId}`);
-    if (options.detach === true) return EXIT.ok;
-    return follow(output, temporal, { mirror, execution: { workflowId, runId } });
+    const started: Followed[] = [];
+    const exits: ExitCode[] = [];
+    for (const mirror of mirrors) {
+      const execution = await start(invocation, temporal, mirror, {
+        ...(approveUpTo === undefined ? {} : { approveUpTo }),
+      });
+      if (execution !== null) started.push({ mirror, execution });
+      else if (mirrors.length === 1) throw busy(mirror);
+      else {
+        const { message } = busy(mirror);
+        output.event({ event: 'ended', mirror, outcome: 'busy', exitCode: EXIT.refused });
+        output.line(`${output.style('red', mirror)}: ${message}`);
+        exits.push(EXIT.refused);
+      }
+    }
+    if (options.detach === true || started.length === 0) return worstExit(exits);
+    const ended = await follow(output, temporal, started, { wait: options.wait === true });
+    return worstExit([...exits, ended]);
   });
+}
+
+/** `null` where a run of it is under way. */
+async function start(
+  { output }: Invocation,
+  temporal: TemporalClient,
+  mirror: string,
+  options: StartOptions,
+): Promise<Followed['execution'] | null> {
+  const { startMirror } = await import('../../client/start.ts');
+  const started = await startMirror(temporal, mirror, options);
+  if (started.kind === 'busy') return null;
+  const { workflowId, runId } = started;
+  output.event({ event: 'started', mirror, workflowId, runId, namespace: temporal.namespace });
+  output.note(`${mirror}: started as ${workflowId}`);
+  return { workflowId, runId };
+}
+
+function busy(mirror: string): Refusal {
+  return new Refusal(
+    EXIT.refused,
+    'busy',
+    `A run of ${mirror} is under way (workflow mirror/${mirror}).`,
+    `See it with \`retl status ${mirror}\`; stop it with \`retl cancel ${mirror}\`.`,
+  );
+}
+
+function wholeNumber(text: string): number {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || !Number.isSafeInteger(number))
+    throw new InvalidArgumentError('It must be a whole number, of members.');
+  return number;
 }

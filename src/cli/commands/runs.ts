@@ -1,15 +1,17 @@
-/** `retl runs [mirror]`: the last runs in the journal. */
+/** `retl runs [mirror]…`: the last runs in the journal. */
 
 import type { Command } from 'commander';
-import { type Invocation, mirrorArgument, mirrorOf, newCommand } from '../command.ts';
+import type { RunSummary } from '../../journal/inspect.ts';
+import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { readRuns } from '../journal.ts';
+import { readMirrors, readRuns } from '../journal.ts';
 import { limitArgument, limitOf } from '../limit-argument.ts';
 import { whole } from '../progress-view.ts';
 import { ago, reasonOf, stateOf } from '../run-view.ts';
+import { addSelection, selectMirrors } from '../selection.ts';
 
 export function runsCommand(): Command {
-  return newCommand(
+  const command = newCommand(
     {
       name: 'runs',
       summary: 'list the last runs',
@@ -17,18 +19,29 @@ export function runsCommand(): Command {
       examples: [
         ['retl runs', 'of every mirror'],
         ['retl runs vip-customers --limit 5', 'the last five of one mirror'],
+        ['retl runs "vip-*"', 'of several, by a pattern'],
         ['retl runs --json', 'as a JSON document'],
       ],
     },
     runs,
-  )
-    .argument('[mirror]', 'name of one mirror', mirrorArgument)
-    .option('--limit <number>', 'how many at most', limitArgument, 20);
+  );
+  return addSelection(command).option('--limit <number>', 'how many at most', limitArgument, 20);
+}
+
+/** Of several mirrors, the newest of all of them together. */
+async function readSelected(invocation: Invocation, limit: number): Promise<readonly RunSummary[]> {
+  const { project, args, options } = invocation;
+  if (args.length === 0 && options.tag === undefined) return readRuns(project, null, limit);
+  const known = (await readMirrors(project)).map(({ mirror }) => mirror);
+  const selected = await selectMirrors(invocation, known);
+  const found: RunSummary[] = [];
+  for (const mirror of selected?.mirrors ?? []) found.push(...(await readRuns(project, mirror, limit)));
+  return found.sort((a, b) => b.openedAt.getTime() - a.openedAt.getTime()).slice(0, limit);
 }
 
 async function runs(invocation: Invocation): Promise<ExitCode> {
-  const { output, project, options } = invocation;
-  const found = await readRuns(project, mirrorOf(invocation), limitOf(options));
+  const { output, options } = invocation;
+  const found = await readSelected(invocation, limitOf(options));
   output.document({ runs: found });
   if (found.length === 0) output.line('No runs yet. `retl run <mirror>` starts one.');
   else {

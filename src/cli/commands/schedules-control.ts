@@ -1,4 +1,4 @@
-/** `retl schedules pause|resume|trigger|delete <mirror>`: acts on schedules that are in Temporal, by name or pattern. */
+/** `retl schedules pause|resume|trigger|delete <mirror>…`: acts on schedules that are in Temporal, by name, pattern or tag. */
 
 import type { Command } from 'commander';
 import type { TemporalClient } from '../../client/connect.ts';
@@ -7,7 +7,7 @@ import { assertNever } from '../../domain/assert-never.ts';
 import { type CommandText, type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
-import { isPattern, matching, mirrorsArgument } from '../mirror-glob.ts';
+import { addSelection, requiredMirrors, requireNamed } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
 
 export function schedulesPauseCommand(): Command {
@@ -82,18 +82,15 @@ interface Done {
 type Act = (temporal: TemporalClient, schedule: Schedule) => Promise<Done>;
 
 function scheduleCommand(text: CommandText, act: Act): Command {
-  return newCommand(text, (invocation) => actOnAll(invocation, act)).argument(
-    '<mirror>',
-    'name of a mirror, or a pattern with * and ?',
-    mirrorsArgument,
-  );
+  return addSelection(newCommand(text, (invocation) => actOnAll(invocation, act)));
 }
 
-async function actOnAll({ output, project, args }: Invocation, act: Act): Promise<ExitCode> {
-  const text = mirrorsArgument(args[0] ?? '');
+async function actOnAll(invocation: Invocation, act: Act): Promise<ExitCode> {
+  const { output, project } = invocation;
+  await requireNamed(invocation);
   return withTemporal(project, async (temporal) => {
     const results: (Omit<Done, 'words'> & { readonly mirror: string })[] = [];
-    for (const schedule of await chosen(temporal, text)) {
+    for (const schedule of await chosen(invocation, temporal)) {
       const { words, ...done } = await act(temporal, schedule);
       results.push({ mirror: schedule.mirror, ...done });
       output.line(`${schedule.mirror}: ${words}`);
@@ -104,22 +101,26 @@ async function actOnAll({ output, project, args }: Invocation, act: Act): Promis
 }
 
 /** A pattern stands for schedules of this project only; a name that is another's is refused. */
-async function chosen(temporal: TemporalClient, text: string): Promise<readonly Schedule[]> {
+async function chosen(invocation: Invocation, temporal: TemporalClient): Promise<readonly Schedule[]> {
   const { readSchedule, scheduledMirrors } = await import('../../client/schedules.ts');
-  const names = isPattern(text) ? matching(await scheduledMirrors(temporal), text) : [text];
+  const { mirrors, isBroad } = await requiredMirrors(invocation, await scheduledMirrors(temporal));
   const found: Schedule[] = [];
-  for (const name of names) {
-    const schedule = await readSchedule(temporal, name);
+  for (const mirror of mirrors) {
+    const schedule = await readSchedule(temporal, mirror);
     if (schedule?.owner === 'ours') found.push(schedule);
-    else if (schedule !== null && !isPattern(text)) throw foreign(schedule);
+    else if (!isBroad) throw schedule === null ? noSchedule([mirror]) : foreign(schedule);
   }
-  if (found.length > 0) return found;
-  const what = isPattern(text)
-    ? `No schedule of this project matches ${text}.`
-    : `There is no schedule of ${text}.`;
-  const remedy =
-    '`retl schedules list` shows those there are; `retl schedules apply` creates what the files say.';
-  throw new Refusal(EXIT.refused, 'no-schedule', what, remedy);
+  if (found.length === 0) throw noSchedule(mirrors);
+  return found;
+}
+
+function noSchedule(mirrors: readonly string[]): Refusal {
+  return new Refusal(
+    EXIT.refused,
+    'no-schedule',
+    `There is no schedule of ${mirrors.join(', ')}.`,
+    '`retl schedules list` shows those there are; `retl schedules apply` creates what the files say.',
+  );
 }
 
 function foreign({ mirror, owner, form }: Schedule): Refusal {

@@ -1,4 +1,4 @@
-/** `retl schedules list [mirror]`: what is scheduled, and how it goes. */
+/** `retl schedules list [mirror]…`: what is scheduled, and how it goes. */
 
 import type { Command } from 'commander';
 import type { TemporalClient } from '../../client/connect.ts';
@@ -9,12 +9,12 @@ import type { ScheduleTable } from '../../domain/schedule.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import type { Project } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { matching, mirrorsArgument } from '../mirror-glob.ts';
 import { LIST_HEAD, type Listed, listedRow, listedState, noteLines } from '../schedule-view.ts';
+import { addSelection, selectMirrors } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
 
 export function schedulesListCommand(): Command {
-  return newCommand(
+  const command = newCommand(
     {
       name: 'list',
       summary: 'next starts, last outcomes, what was skipped and missed',
@@ -29,16 +29,17 @@ export function schedulesListCommand(): Command {
       ],
     },
     list,
-  ).argument('[mirror]', 'name of a mirror, or a pattern with * and ?', mirrorsArgument);
+  );
+  return addSelection(command);
 }
 
-async function list({ output, project, args }: Invocation): Promise<ExitCode> {
-  const [text = '*'] = args;
+async function list(invocation: Invocation): Promise<ExitCode> {
+  const { output, project } = invocation;
   const wanted = await wantedSchedules(project);
-  const listed = await withTemporal(project, (temporal) => readAll(temporal, wanted, mirrorsArgument(text)));
+  const listed = await withTemporal(project, (temporal) => readAll(invocation, temporal, wanted));
   const now = Date.now();
   output.document({ schedules: listed.map((one) => ({ ...one, state: listedState(one) })) });
-  if (listed.length === 0) output.line(noneWords(text));
+  if (listed.length === 0) output.line(noneWords(invocation));
   else output.table([LIST_HEAD, ...listed.map((one) => listedRow(one, now))]);
   for (const line of listed.flatMap(noteLines)) output.line(line);
   if (wanted === null)
@@ -48,8 +49,8 @@ async function list({ output, project, args }: Invocation): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-function noneWords(text: string): string {
-  if (text !== '*') return `No schedule of this project matches ${text}.`;
+function noneWords({ args, options }: Invocation): string {
+  if (args.length > 0 || options.tag !== undefined) return 'None of these mirrors has a schedule.';
   return 'No schedules. Write a `schedule:` into a mirror, then `retl schedules apply`.';
 }
 
@@ -60,15 +61,16 @@ async function wantedSchedules(project: Project): Promise<ScheduleTable | null> 
 }
 
 async function readAll(
+  invocation: Invocation,
   temporal: TemporalClient,
   wanted: ScheduleTable | null,
-  text: string,
 ): Promise<readonly Listed[]> {
   const { readSchedule, scheduledMirrors } = await import('../../client/schedules.ts');
   const there = await scheduledMirrors(temporal);
   const names = [...new Set([...there, ...Object.keys(wanted ?? {})])].sort();
   const listed: Listed[] = [];
-  for (const mirror of matching(names, text)) {
+  const selected = await selectMirrors(invocation, there);
+  for (const mirror of selected?.mirrors ?? names) {
     const found = await readSchedule(temporal, mirror);
     const isWanted = wanted !== null && Object.hasOwn(wanted, mirror);
     if (found === null ? isWanted : isWanted || found.owner === 'ours')

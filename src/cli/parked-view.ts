@@ -1,0 +1,52 @@
+/** A parked run in words: what it would do, which limit that is beyond, until when it waits, and how to answer. */
+
+import { assertNever } from '../domain/assert-never.ts';
+import type { GuardCode, Parked } from '../domain/messages.ts';
+import { span, whole } from './progress-view.ts';
+
+/** For a place in a line: what the run would do. */
+export function parkedWords({ code, removals, held }: Parked): string {
+  const share = held === 0 ? '' : ` (${percent(removals / held)})`;
+  const what = `it would remove ${whole(removals)} of ${whole(held)} members${share}`;
+  return code === 'empty-snapshot' ? `the query gave no member; ${what}` : what;
+}
+
+/** A line per fact. `now` in ms since the epoch. */
+export function parkedLines(mirror: string, parked: Parked, now: number): readonly string[] {
+  const { code, shown, deadlineMs } = parked;
+  return [
+    `asks      ${parkedWords(parked)}; beyond ${limitWords(code)}`,
+    `until     ${deadlineWords(deadlineMs, now)}`,
+    `shown     ${shown}`,
+    `names     \`retl plan ${mirror} --identities\`, for those who may read them`,
+    `answer    retl approve ${mirror} --because "…"   or   retl reject ${mirror} --because "…"`,
+  ];
+}
+
+/** `deadlineMs` and `now` in ms since the epoch. */
+export function deadlineWords(deadlineMs: number, now: number): string {
+  const left = deadlineMs - now;
+  const when = left > 0 ? `in ${span(left)}` : 'passed';
+  return `${new Date(deadlineMs).toISOString()}, ${when}; without an answer it counts as rejected`;
+}
+
+/** The setting that the run is beyond. */
+export function limitWords(code: GuardCode): string {
+  switch (code) {
+    case 'empty-snapshot':
+      return '`safety.empty_snapshot`';
+    case 'max-removals':
+      return '`safety.max_removals` (a number of members)';
+    case 'max-removal-share':
+      return '`safety.max_removals` (a share of the members)';
+    default:
+      return assertNever(code);
+  }
+}
+
+/** Never rounded up to all, nor down to none. */
+function percent(share: number): string {
+  if (share >= 1) return '100%';
+  const text = (Math.floor(share * 1000) / 10).toFixed(1).replace(/\.0$/, '');
+  return text === '0' ? 'less than 0.1%' : `${text}%`;
+}

@@ -1,0 +1,64 @@
+/** One mirror in words: what it holds, how its last run stands, and what a person can do about it. */
+
+import { assertNever } from '../domain/assert-never.ts';
+import type { MirrorSummary, RunSummary } from '../journal/inspect.ts';
+import type { BatchView } from '../journal/resolve.ts';
+import { batchLine } from './batch-view.ts';
+import { countsWords } from './ending-view.ts';
+import type { LiveState } from './live-state.ts';
+import { phaseWords, waitingWords, whole } from './progress-view.ts';
+import { ago, reasonOf, stateOf } from './run-view.ts';
+
+export interface Detail {
+  readonly summary: MirrorSummary;
+  readonly run: RunSummary;
+  readonly live: LiveState;
+  readonly unresolved: readonly BatchView[];
+  /** Paints the state of the run. */
+  readonly style: (text: string) => string;
+  /** In ms since the epoch. */
+  readonly now: number;
+}
+
+export function detailLines({ summary, run, live, unresolved, style, now }: Detail): readonly string[] {
+  const reason = reasonOf(run);
+  const words = liveWords(live, run.mirror, now);
+  return [
+    `holds     ${whole(summary.held)} members`,
+    `last run  ${style(stateOf(run))}${reason === '' ? '' : `: ${reason}`}`,
+    `          run ${run.runId}, started ${ago(run.openedAt, now)}, ${run.holder}`,
+    `          ${countsWords(run.counts)}`,
+    ...(words === null ? [] : [`now       ${words}`]),
+    ...unresolvedLines(run.mirror, unresolved, now),
+  ];
+}
+
+function liveWords(live: LiveState, mirror: string, now: number): string | null {
+  switch (live.kind) {
+    case 'answers':
+      return live.progress.waiting === null
+        ? phaseWords(live.progress)
+        : waitingWords(live.progress.waiting, now);
+    case 'no-worker':
+      return `no worker answers on task queue ${live.taskQueue}; start one with \`retl worker\``;
+    case 'abandoned':
+      return `nobody works on it: its workflow is ${live.status.toLowerCase()}; \`retl run ${mirror}\` takes it over`;
+    case 'unknown':
+      return null;
+    default:
+      return assertNever(live);
+  }
+}
+
+/** Requests that are on their way are listed too; only an unknown one waits for a person. */
+function unresolvedLines(mirror: string, batches: readonly BatchView[], now: number): readonly string[] {
+  const lines = batches.map(
+    (batch, index) => `${index === 0 ? 'batches ' : '        '}  ${batchLine(batch, now)}`,
+  );
+  if (!batches.some((batch) => batch.state === 'unknown')) return lines;
+  return [
+    ...lines,
+    'Look at the destination, then say what became of each unknown one:',
+    `  retl resolve ${mirror} <batch> --accepted | --not-applied --because "how you know"`,
+  ];
+}
