@@ -11,6 +11,11 @@ import { LOCALHOST_CERTIFICATE } from '../support/localhost-certificate.ts';
 
 const API = 'https://api.example.com/v1';
 const MINIMAL = { upsert: { method: 'POST', path: PATH }, remove: { method: 'DELETE', path: PATH } };
+const JOBS = {
+  poll: { path: '/jobs/{job}' },
+  state: { at: '/state', running: ['running'], done: ['done'] },
+  results: { per_request: {} },
+};
 const BY_PATH = {
   upsert: { method: 'PUT', path: '/members/{email_sha256}' },
   remove: { method: 'DELETE', path: '/members/{email_sha256}', body: 'none' },
@@ -122,10 +127,39 @@ describe('options', () => {
     ],
     ['a constant field over the list', { body: { wrap: 'members', fields: { members: 1 } } }, 'body'],
     [
-      'jobs, which come later',
-      { asynchronous: { poll: '/jobs/{job}' } },
-      'asynchronous: asynchronous jobs are not supported yet',
+      'a poll that names no job',
+      { asynchronous: { ...JOBS, poll: { path: '/jobs' } } },
+      'asynchronous.poll.path: must have `{job}` once',
     ],
+    [
+      'a state with two meanings',
+      { asynchronous: { ...JOBS, state: { at: '/s', running: [1], done: [2], failed: [1] } } },
+      'asynchronous.state: one value cannot mean two things',
+    ],
+    ['results without a form', { asynchronous: { ...JOBS, results: {} } }, 'asynchronous.results: must be'],
+    [
+      'outcomes of an answer that is a job',
+      { asynchronous: JOBS, outcomes: 'per_request' },
+      'outcomes: says what an answer means',
+    ],
+    [
+      'results by an operation id that is not sent',
+      {
+        asynchronous: {
+          ...JOBS,
+          results: { per_row: { list: '', id: 'i', match: 'operation_id', ok: { field: 'f', values: [1] } } },
+        },
+      },
+      'operation_id: must name the field',
+    ],
+    ['a lookup of nothing', { lookup: { by_key: { path: '/keys' } } }, 'lookup.by_key.path: must have'],
+    ['a lookup of no member', { lookup: { by_member: { path: '/m' } } }, 'lookup.by_member.path: must name'],
+    [
+      'a split that is tried again',
+      { split: [413] },
+      'split: a status cannot stand in `nothing_applied` too',
+    ],
+    ['a split at success', { split: [200] }, 'split: may hold statuses from 400 to 599 only'],
     ['both a count and a list', { verify_empty: { path: PATH, count: '/n', list: '/l' } }, 'verify_empty'],
   ])('%s is refused', (_, options, start) => {
     const found = problems('optionsSchema', { ...MINIMAL, ...options });

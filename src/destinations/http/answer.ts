@@ -10,12 +10,14 @@ import { retryAfterMs } from '../web-retry-after.ts';
 import type { Exchange, Reply } from '../web-transport.ts';
 import { agrees, sentOf } from './agreement.ts';
 import { at } from './json-pointer.ts';
-import type { HttpOptions, PerRequest } from './options.ts';
+import type { PerRequest } from './option-parts.ts';
+import type { HttpOptions } from './options.ts';
 import { claimsAcceptance, readRows } from './rows.ts';
+import { fillPath } from './url.ts';
 
 /** UTF-16 units kept of a whole body, and of one row's reason. */
 const BODY_LIMIT = 2_000;
-const REASON_LIMIT = 500;
+export const REASON_LIMIT = 500;
 const ID_LIMIT = 200;
 const MOST_JOB_IDS = 1_000;
 
@@ -38,6 +40,7 @@ export function judge(exchange: Exchange, question: Question): BatchOutcome {
   if (exchange.kind === 'not-sent') return notApplied(exchange.code, null);
   if (exchange.kind === 'lost') return { kind: 'unknown', code: exchange.code };
   const { status } = exchange;
+  if (isJobAnswer(status, question)) return judgeJob(exchange, readContent(exchange), question);
   if (status === 202) return judgeTaken(exchange, question);
   if (acceptingStatuses(question).includes(status)) return judgeSuccess(exchange, question);
   if (status < 300) return { kind: 'unknown', code: `http-${status}` };
@@ -49,11 +52,40 @@ function notApplied(code: string, delayMs: number | null): BatchOutcome {
   return { kind: 'not-applied', code, retryAfterMs: delayMs, tooLarge: code === 'http-413' };
 }
 
-function acceptingStatuses({ accepts, operations, options: { outcomes } }: Question): readonly number[] {
+function acceptingStatuses({ accepts, operations, options }: Question): readonly number[] {
+  const { outcomes, asynchronous } = options;
   if (accepts !== undefined) return accepts;
+  if (asynchronous !== undefined && operations !== null) return [];
   // A finish has no rows: per-row outcomes say nothing about it.
   if (outcomes === undefined || (operations === null && 'per_row' in outcomes)) return PLAIN_ACCEPTS;
   return 'per_row' in outcomes ? outcomes.per_row.statuses : outcomes.per_request.statuses;
+}
+
+/** Where jobs are configured; an action's own `accepts` says which of its answers are final all the same. */
+function isJobAnswer(status: number, { accepts, operations, options: { asynchronous } }: Question): boolean {
+  if (asynchronous === undefined || operations === null || accepts?.includes(status) === true) return false;
+  return status === 202 || asynchronous.statuses.includes(status);
+}
+
+/** Rule 5: a job is staged work, never an acceptance; and an answer that names none says nothing at all. */
+export function judgeJob(reply: Reply, content: ReplyContent, question: Question): BatchOutcome {
+  if (content.kind === 'unreadable') return { kind: 'unknown', code: content.code };
+  if (!reply.requestLeft) return { kind: 'unknown', code: 'reply-before-request' };
+  const jobIds = content.kind === 'json' ? jobIdsIn(content.value, question) : [];
+  if (jobIds.length === 0 || new Set(jobIds).size !== jobIds.length || !jobIds.every(isAddressable))
+    return { kind: 'unknown', code: 'reply-lacks-job-id' };
+  const { asynchronous } = question.options;
+  const wait = retryAfterMs(reply.headers['retry-after'], question.now) ?? asynchronous?.poll_every_ms;
+  return {
+    kind: 'staged',
+    jobIds,
+    receipt: receiptOf(reply, content, question, { jobIds }),
+    ...(wait === undefined ? {} : { pollAfterMs: wait }),
+  };
+}
+
+function isAddressable(job: string): boolean {
+  return fillPath('/{job}', { job }) !== null;
 }
 
 /** 202 is a promise, not an acceptance (rule 5). Only where the user vouches for it, and no job is named, is it one. */
@@ -77,8 +109,11 @@ function jobIdsIn(value: unknown, { options, redactor }: Question): readonly str
   return usable && ids.length <= MOST_JOB_IDS ? ids : [];
 }
 
-function judgeSuccess(reply: Reply, question: Question): BatchOutcome {
-  const content = readContent(reply);
+export function judgeSuccess(
+  reply: Reply,
+  question: Question,
+  content: ReplyContent = readContent(reply),
+): BatchOutcome {
   // Also for a 404 that the user counts as "already gone": a page says that the path is wrong, not that it is gone.
   if (content.kind === 'unreadable') return { kind: 'unknown', code: content.code };
   if (!reply.requestLeft) return { kind: 'unknown', code: 'reply-before-request' };
@@ -115,7 +150,7 @@ function acceptsWhole(content: ReplyContent, { operations, options: { outcomes }
   return agrees(content.kind === 'json' ? content.value : content.text, sentOf(operations ?? []));
 }
 
-function meets(content: ReplyContent, { expect }: PerRequest, rows: number): boolean {
+export function meets(content: ReplyContent, { expect }: Pick<PerRequest, 'expect'>, rows: number): boolean {
   const expected = Object.entries(expect);
   if (expected.length === 0) return true;
   if (content.kind !== 'json') return false;
@@ -138,6 +173,8 @@ function judgeFailure(reply: Reply, question: Question): BatchOutcome {
   if (contradicts(reply, question)) return { kind: 'unknown', code: 'reply-contradicts-status' };
   if (options.nothing_applied.includes(status))
     return notApplied(code, retryAfterMs(reply.headers['retry-after'], now));
+  if (options.split.includes(status))
+    return { kind: 'refused', code, reason: reasonOf(reply, question), divisible: true };
   if (options.refused.includes(status)) return { kind: 'refused', code, reason: reasonOf(reply, question) };
   if (status === 401 || status === 403 || status === 407)
     return { kind: 'misconfigured', code, reason: reasonOf(reply, question) };
@@ -150,12 +187,17 @@ function contradicts(reply: Reply, { options: { outcomes } }: Question): boolean
   return content.kind === 'json' && claimsAcceptance(content.value, outcomes.per_row);
 }
 
-function reasonOf(reply: Reply, { redactor }: Question): string {
+export function reasonOf(reply: Reply, { redactor }: Pick<Question, 'redactor'>): string {
   const content = readContent(reply);
   return redactor.clean(content.kind === 'empty' ? '' : content.text, REASON_LIMIT);
 }
 
-function receiptOf(reply: Reply, content: ReplyContent, { redactor }: Question, more: Receipt = {}): Receipt {
+export function receiptOf(
+  reply: Reply,
+  content: ReplyContent,
+  { redactor }: Pick<Question, 'redactor'>,
+  more: Receipt = {},
+): Receipt {
   const name = REQUEST_ID_HEADERS.find((header) => typeof reply.headers[header] === 'string');
   const id = name === undefined ? undefined : reply.headers[name];
   return {

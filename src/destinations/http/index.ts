@@ -5,7 +5,8 @@
  * in short, accepted needs a success status and a reply that agrees for every operation, not-applied needs proof too
  * (no connection, or a status declared for it), and all else is unknown. An unknown request is sent again, with the
  * same bytes and key, only where the user has declared `idempotent: true`. A server that closes an idle connection just
- * as it is used again makes an unknown outcome; `keep_alive_ms` bounds that window, and 0 closes it.
+ * as it is used again makes an unknown outcome; `keep_alive_ms` bounds that window, and 0 closes it. Where `asynchronous` is
+ * configured an answer names a job (rule 5: staged, never accepted), which jobs.ts asks about; lookup.ts asks about a request.
  */
 
 import type {
@@ -19,7 +20,7 @@ import type {
 import { ApiClient } from '../web-client.ts';
 import { type HttpConnection, httpConnectionSchema } from './connection.ts';
 import { httpFrame } from './frame.ts';
-import { bodyShape, type HttpOptions, httpOptionsSchema } from './options.ts';
+import { bodyShape, type HttpOptions, httpOptionsSchema, matches } from './options.ts';
 import { httpTargetKey, httpWriteForm } from './target.ts';
 import { placeholders } from './url.ts';
 import { HttpWriter } from './writer.ts';
@@ -40,12 +41,13 @@ export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = 
     return {
       strategies: ['snapshot-diff'],
       explicitRemoval: true,
-      batchDelivery: 'accepted',
-      recovery: options.idempotent ? 'idempotent' : 'manual',
+      batchDelivery: options.asynchronous === undefined ? 'accepted' : 'asynchronous',
+      recovery: recoveryOf(options),
       visible: 'on_accept',
       maxRows: isSingleRow(options) ? 1 : MAX_ROWS,
       maxBytes: MAX_BYTES,
       maxInFlight: MAX_IN_FLIGHT,
+      ...(options.asynchronous?.max_jobs === undefined ? {} : { maxStaged: options.asynchronous.max_jobs }),
       longestRequestMs: longestRequestMs(connection),
       identityFolding: options.identity_folding,
     };
@@ -73,6 +75,12 @@ export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = 
     return Promise.resolve(new HttpWriter(new ApiClient(connection, context), options, context));
   },
 };
+
+/** To ask is better than to send again, where the API can be asked. */
+function recoveryOf({ lookup, idempotent }: HttpOptions): Capabilities['recovery'] {
+  if (lookup !== undefined) return 'lookup';
+  return idempotent ? 'idempotent' : 'manual';
+}
 
 /**
  * `timeout_ms` ends each exchange, its connecting included. With OAuth one call is up to four: a token, the request, and both
@@ -102,12 +110,13 @@ function* fieldProblems(
   const name = options.operation_id;
   if (name !== undefined && (identity.includes(name) || payload.includes(name)))
     yield `operation_id: "${name}" is also a field of the mapping`;
-  const { outcomes } = options;
-  if (outcomes === undefined || !('per_row' in outcomes)) return;
-  const { match } = outcomes.per_row;
-  if (match === 'operation_id') return;
-  if (!identity.includes(match))
-    yield `outcomes.per_row.match: "${match}" is not an identity field; it may be ${identity.join(', ')} or operation_id`;
-  else if (identity.length > 1)
-    yield 'outcomes.per_row.match: one of several identity fields does not tell members apart; use operation_id';
+  if (options.lookup !== undefined && 'by_member' in options.lookup)
+    for (const asked of placeholders(options.lookup.by_member.path))
+      if (!identity.includes(asked))
+        yield `lookup.by_member.path: "${asked}" is not an identity field; these are: ${identity.join(', ')}`;
+  for (const [place, match] of matches(options))
+    if (match !== 'operation_id' && !identity.includes(match))
+      yield `${place}: "${match}" is not an identity field; it may be ${identity.join(', ')} or operation_id`;
+    else if (match !== 'operation_id' && identity.length > 1)
+      yield `${place}: one of several identity fields does not tell members apart; use operation_id`;
 }

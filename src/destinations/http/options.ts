@@ -2,18 +2,11 @@
 
 import { z } from 'zod';
 import { headerName, headers } from './header-schema.ts';
-import { isJsonPointer } from './json-pointer.ts';
-import { isPath, placeholders } from './url.ts';
+import { asynchronous, lookup } from './job-options.ts';
+import { path, perRequest, perRow, pointer, status } from './option-parts.ts';
+import { placeholders } from './url.ts';
 
-const path = z
-  .string()
-  .refine(
-    isPath,
-    'must begin with one `/`, be percent-encoded ASCII, and have placeholders like `{email_sha256}`',
-  );
-const pointer = z.string().refine(isJsonPointer, 'must be a JSON Pointer such as `/results`, or empty');
-const scalar = z.union([z.string(), z.number(), z.boolean()]);
-const status = z.int().min(200).max(599);
+export type { PerRequest, PerRow } from './option-parts.ts';
 
 /**
  * How operations stand in a body. `array`: `[…]`; `ndjson`: one a line; `single`: the one operation itself; `none`: no
@@ -45,35 +38,6 @@ const request = <Method extends string>(methods: readonly [Method, ...Method[]])
       .optional()
       .describe('statuses that accept, in place of those of `outcomes`; 404 may stand here for a removal'),
   });
-
-const perRow = z.strictObject({
-  list: pointer.describe('where the reply lists its rows'),
-  id: z.string().min(1).describe('the field of a listed row that says which operation it speaks of'),
-  match: z.string().min(1).describe('what that field repeats: the one identity field, or `operation_id`'),
-  ok: z.strictObject({
-    field: z.string().min(1).describe('the field of a listed row that says yes or no'),
-    values: z.array(scalar).min(1).describe('its values that mean accepted'),
-    rejected: z
-      .array(scalar)
-      .min(1)
-      .optional()
-      .describe(
-        'its values that mean rejected, any other leaving the request unknown; not given: all but states in between',
-      ),
-  }),
-  reason: z.string().min(1).optional().describe('the field with the reason of a rejected row'),
-  statuses: z.array(status).min(1).default([200, 201, 207]),
-});
-export type PerRow = z.output<typeof perRow>;
-
-const perRequest = z.strictObject({
-  statuses: z.array(status).min(1).default([200, 201, 204]),
-  expect: z
-    .record(pointer, scalar)
-    .default({})
-    .describe('what the reply must say, by JSON Pointer; `rows` stands for the number of operations sent'),
-});
-export type PerRequest = z.output<typeof perRequest>;
 
 /**
  * What an accepting status means. Not given: the whole request is accepted where each part of the reply is understood
@@ -146,6 +110,12 @@ export const httpOptionsSchema = z
       .array(status)
       .default(REFUSED)
       .describe('statuses that prove that nothing was applied, and never will be'),
+    split: z
+      .array(status)
+      .default([])
+      .describe(
+        'statuses that refuse a whole request, prove that nothing of it was applied, and may be one operation’s fault: it is split to find that one',
+      ),
     job_id: pointer.default('/job_id').describe('where a 202 names its job: staged, never accepted'),
     verify_empty: z
       .strictObject({
@@ -166,9 +136,14 @@ export const httpOptionsSchema = z
       .array(z.enum(['case', 'nfc', 'nfkc']))
       .default([])
       .describe('a list of case, nfc, nfkc: what the API ignores when it compares identities'),
-    asynchronous: z
-      .never({ error: 'asynchronous jobs are not supported yet: this API must answer when the work is done' })
-      .optional(),
+    asynchronous: asynchronous
+      .optional()
+      .describe(
+        'an API that answers with a job: how it is asked about, what its states mean, where its results are',
+      ),
+    lookup: lookup
+      .optional()
+      .describe('how to ask what became of a request whose answer was lost: {by_key: …} or {by_member: …}'),
   })
   .superRefine((options, context) => {
     for (const [path, message] of optionProblems(options))
@@ -176,9 +151,8 @@ export const httpOptionsSchema = z
   });
 
 export type HttpOptions = z.output<typeof httpOptionsSchema>;
-type OptionsShape = Omit<HttpOptions, 'asynchronous'>;
 
-function* optionProblems(options: OptionsShape): Generator<[readonly PropertyKey[], string]> {
+function* optionProblems(options: HttpOptions): Generator<[readonly PropertyKey[], string]> {
   for (const action of ['upsert', 'remove'] as const) {
     const shape = bodyShape(options, action);
     const templated = placeholders(options[action].path).length > 0;
@@ -204,20 +178,39 @@ function* optionProblems(options: OptionsShape): Generator<[readonly PropertyKey
     yield [['outcomes', 'per_request', 'statuses'], 'may hold 2xx statuses only'];
   if (outcomes !== undefined && 'per_request' in outcomes && outcomes.per_request.statuses.includes(207))
     yield [['outcomes', 'per_request', 'statuses'], '207 speaks of single rows: use `per_row`'];
-  if (outcomes !== undefined && 'per_row' in outcomes && outcomes.per_row.match === 'operation_id')
-    if (options.operation_id === undefined)
-      yield [['operation_id'], 'must name the field that carries the operation id, as `match` asks for it'];
+  if (options.operation_id === undefined && matches(options).some(([, match]) => match === 'operation_id'))
+    yield [['operation_id'], 'must name the field that carries the operation id, as `match` asks for it'];
+  if (outcomes !== undefined && options.asynchronous !== undefined)
+    yield [
+      ['outcomes'],
+      'says what an answer means, and `asynchronous` answers with a job: use its `results`',
+    ];
 }
 
-function* listProblems(options: OptionsShape): Generator<[readonly PropertyKey[], string]> {
-  for (const list of ['nothing_applied', 'refused'] as const)
+function* listProblems(options: HttpOptions): Generator<[readonly PropertyKey[], string]> {
+  for (const list of ['nothing_applied', 'refused', 'split'] as const)
     if (options[list].some((code) => code < 400)) yield [[list], 'may hold statuses from 400 to 599 only'];
   if (options.nothing_applied.some((code) => options.refused.includes(code)))
     yield [['refused'], 'a status cannot stand in `nothing_applied` too'];
+  if (options.split.some((code) => options.nothing_applied.includes(code)))
+    yield [['split'], 'a status cannot stand in `nothing_applied` too'];
+}
+
+/** Where `match` is set, and to what. */
+export function matches({ outcomes, asynchronous }: HttpOptions): readonly (readonly [string, string])[] {
+  const found: [string, string][] = [];
+  if (outcomes !== undefined && 'per_row' in outcomes)
+    found.push(['outcomes.per_row.match', outcomes.per_row.match]);
+  const results = asynchronous?.results;
+  if (results !== undefined && 'per_row' in results)
+    found.push(['asynchronous.results.per_row.match', results.per_row.match]);
+  if (results !== undefined && 'by_list' in results)
+    found.push(['asynchronous.results.by_list.match', results.by_list.match]);
+  return found;
 }
 
 /** The body of an action: its own, else the common one, else what its path implies. */
-export function bodyShape(options: OptionsShape, action: 'upsert' | 'remove'): BodyShape {
+export function bodyShape(options: HttpOptions, action: 'upsert' | 'remove'): BodyShape {
   const own = options[action].body ?? options.body;
   if (own !== undefined) return own;
   return placeholders(options[action].path).length > 0 ? 'single' : 'array';

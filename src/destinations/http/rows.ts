@@ -7,7 +7,7 @@ import { canonicalString } from '../../domain/canonical-json.ts';
 import { type Folding, foldIdentity } from '../../domain/folding.ts';
 import type { Operation, OperationOutcome } from '../port.ts';
 import { at, field } from './json-pointer.ts';
-import type { PerRow } from './options.ts';
+import type { PerRow } from './option-parts.ts';
 
 export type RowsResult =
   /** One outcome per operation, in the order of the request. */
@@ -28,38 +28,65 @@ const UNDECIDED = new Set([
   'unknown',
 ]);
 
+/** One row of a reply: which operation it speaks of, and what it says. */
+export interface ListedRow {
+  /** As it stands in the reply. */
+  readonly id: unknown;
+  /** `null`: neither yes nor no. */
+  readonly outcome: OperationOutcome | null;
+}
+
 /** `words` cleans the provider's reason before it is kept. */
 export function readRows(
   reply: unknown,
-  rows: PerRow,
+  rows: Omit<PerRow, 'statuses'>,
   operations: readonly Operation[],
   folding: readonly Folding[],
   words: (text: string) => string,
 ): RowsResult {
+  const list = listRows(reply, rows, words);
+  return list === null ? unknown('reply-lacks-ids') : attributeRows(list, rows.match, operations, folding);
+}
+
+/** `null` where the reply has no such list. */
+export function listRows(
+  reply: unknown,
+  rows: Omit<PerRow, 'statuses'>,
+  words: (text: string) => string,
+): readonly ListedRow[] | null {
   const list = at(reply, rows.list);
-  if (!Array.isArray(list)) return unknown('reply-lacks-ids');
+  if (!Array.isArray(list)) return null;
+  return list.map((row) => ({ id: field(row, rows.id), outcome: rowOutcome(row, rows, words) }));
+}
+
+/** Each operation must be spoken of once, and nothing else. */
+export function attributeRows(
+  list: readonly ListedRow[],
+  match: string,
+  operations: readonly Operation[],
+  folding: readonly Folding[],
+): RowsResult {
   const byId = new Map<string, OperationOutcome>();
   for (const row of list) {
-    const id = idText(field(row, rows.id), folding);
+    const id = idText(row.id, folding);
     if (id === null) return unknown('reply-malformed-id');
     if (byId.has(id)) return unknown('reply-repeats-ids');
-    const outcome = rowOutcome(row, rows, words);
-    if (outcome === null) return unknown('reply-undecided-row');
-    byId.set(id, outcome);
+    if (row.outcome === null) return unknown('reply-undecided-row');
+    byId.set(id, row.outcome);
   }
-  return attribute(byId, rows, operations, folding);
+  return attribute(byId, match, operations, folding);
 }
 
 function attribute(
   byId: ReadonlyMap<string, OperationOutcome>,
-  rows: PerRow,
+  match: string,
   operations: readonly Operation[],
   folding: readonly Folding[],
 ): RowsResult {
   const outcomes: OperationOutcome[] = [];
   const seen = new Set<string>();
   for (const operation of operations) {
-    const id = idText(matchValue(operation, rows.match), folding);
+    const id = idText(matchValue(operation, match), folding);
     const outcome = id === null ? undefined : byId.get(id);
     if (id === null || outcome === undefined) return unknown('reply-lacks-ids');
     // Two operations with one id: the reply cannot tell them apart.
@@ -93,12 +120,18 @@ function idText(value: unknown, folding: readonly Folding[]): string | null {
 }
 
 /** `null`: the row says neither yes nor no. */
-function rowOutcome(row: unknown, rows: PerRow, words: (text: string) => string): OperationOutcome | null {
+function rowOutcome(
+  row: unknown,
+  rows: Omit<PerRow, 'statuses'>,
+  words: (text: string) => string,
+): OperationOutcome | null {
   const value = field(row, rows.ok.field);
   if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') return null;
   if (rows.ok.values.includes(value)) return { kind: 'accepted' };
   const no = rows.ok.rejected === undefined ? !isUndecided(value) : rows.ok.rejected.includes(value);
-  return no ? { kind: 'rejected', code: 'row-rejected', reason: words(reasonText(row, rows, value)) } : null;
+  return no
+    ? { kind: 'rejected', code: 'row-rejected', reason: words(reasonText(row, rows.reason, value)) }
+    : null;
 }
 
 function isUndecided(value: string | number | boolean): boolean {
@@ -107,14 +140,15 @@ function isUndecided(value: string | number | boolean): boolean {
   return UNDECIDED.has(text) || status === 202 || status === 408 || status >= 500;
 }
 
-function reasonText(row: unknown, rows: PerRow, value: string | number | boolean): string {
-  const reason = rows.reason === undefined ? undefined : field(row, rows.reason);
+/** The provider's words; `value` stands for them where the row has none. */
+export function reasonText(row: unknown, name: string | undefined, value: string | number | boolean): string {
+  const reason = name === undefined ? undefined : field(row, name);
   if (typeof reason === 'string') return reason;
   return reason === undefined || reason === null ? String(value) : JSON.stringify(reason);
 }
 
 /** Does any listed row claim success? Under a status that says "nothing applied" that is a contradiction. */
-export function claimsAcceptance(reply: unknown, rows: PerRow): boolean {
+export function claimsAcceptance(reply: unknown, rows: Omit<PerRow, 'statuses'>): boolean {
   const list = at(reply, rows.list);
   if (!Array.isArray(list)) return false;
   return list.some((row) => {

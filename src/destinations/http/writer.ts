@@ -6,6 +6,7 @@ import type {
   BatchRequest,
   EmptyCheck,
   FinishRequest,
+  PollOutcome,
   PreflightProblem,
   Receipt,
   StepOutcome,
@@ -14,8 +15,10 @@ import type {
 } from '../port.ts';
 import type { ApiClient, ApiRequest, ApiResult } from '../web-client.ts';
 import { readContent } from '../web-reply.ts';
-import { judge } from './answer.ts';
+import { judge, type Question } from './answer.ts';
+import { JobReader } from './jobs.ts';
 import { at } from './json-pointer.ts';
+import { lookUp } from './lookup.ts';
 import { bodyShape, type HttpOptions } from './options.ts';
 import { mayPass, preflightProblem } from './preflight.ts';
 import { fillPath, placeholders } from './url.ts';
@@ -28,8 +31,13 @@ export class HttpWriter implements Writer {
   readonly #client: ApiClient;
   readonly #options: HttpOptions;
   readonly #context: WriterContext;
+  /** `null`: such an API has no read for jobs. */
+  readonly #jobs: JobReader | null;
 
   constructor(client: ApiClient, options: HttpOptions, context: WriterContext) {
+    const { asynchronous } = options;
+    this.#jobs =
+      asynchronous === undefined ? null : new JobReader(client, options, asynchronous, () => context.now());
     this.#client = client;
     this.#options = options;
     this.#context = context;
@@ -89,19 +97,23 @@ export class HttpWriter implements Writer {
     return this.#deliver('remove', request);
   }
 
-  /** There is no read for jobs: they stay staged, with their ids, until someone resolves them. */
-  poll(_request: BatchRequest, jobIds: readonly string[], receipt: Receipt): Promise<BatchOutcome> {
-    return Promise.resolve({ kind: 'staged', jobIds, receipt });
+  /** Where nothing is configured for jobs they stay staged, with their ids, until someone resolves them. */
+  poll(request: BatchRequest, jobIds: readonly string[], receipt: Receipt): Promise<PollOutcome> {
+    if (this.#jobs === null) return Promise.resolve({ kind: 'staged', jobIds, receipt });
+    return this.#jobs.poll({ jobIds, receipt, operations: request.operations });
   }
 
   /**
-   * Sends the same bytes with the same key again, where the user has declared that twice equals once. The answer is about
-   * that copy; whoever asked knows that a refusal of it says nothing about the first.
+   * Asks, where there is a `lookup`. Else sends the same bytes with the same key again, where the user has declared that
+   * twice equals once. The answer is about that copy; whoever asked knows that a refusal of it says nothing about the first.
    */
   async reconcileBatch(request: BatchRequest, receipt: Receipt | null): Promise<BatchOutcome> {
     const jobIds = receipt === null ? [] : jobIdsOf(receipt);
     if (receipt !== null && jobIds.length > 0) return { kind: 'staged', jobIds, receipt };
-    if (!this.#options.idempotent) return { kind: 'unknown', code: 'not-verifiable' };
+    const { lookup, idempotent } = this.#options;
+    if (lookup !== undefined)
+      return lookUp(this.#client, lookup, request, this.#question(request.operations, undefined));
+    if (!idempotent) return { kind: 'unknown', code: 'not-verifiable' };
     return this.#deliver(request.action, request);
   }
 
@@ -123,7 +135,7 @@ export class HttpWriter implements Writer {
     const { finish } = this.#options;
     if (finish === undefined) return NO_CALL;
     const jobIds = receipt === null ? [] : jobIdsOf(receipt);
-    if (receipt !== null && jobIds.length > 0) return { kind: 'pending', jobIds, receipt };
+    if (receipt !== null && jobIds.length > 0) return this.#pollFinish(jobIds, receipt);
     if (!finish.idempotent) return { kind: 'unknown', code: 'not-verifiable' };
     const outcome = await this.finish(request);
     // Only of an API that is idempotent altogether it is known to the caller that this was a second copy.
@@ -133,6 +145,12 @@ export class HttpWriter implements Writer {
   close(): Promise<void> {
     this.#client.close();
     return Promise.resolve();
+  }
+
+  async #pollFinish(jobIds: readonly string[], receipt: Receipt): Promise<StepOutcome> {
+    if (this.#jobs === null) return { kind: 'pending', jobIds, receipt };
+    const outcome = await this.#jobs.poll({ jobIds, receipt, operations: null });
+    return outcome.kind === 'missing' ? { kind: 'unknown', code: outcome.code } : asStep(outcome);
   }
 
   async #deliver(action: Action, request: BatchRequest): Promise<BatchOutcome> {
@@ -157,12 +175,19 @@ export class HttpWriter implements Writer {
     request: BatchRequest | null,
     accepts: readonly number[] | undefined,
   ): BatchOutcome {
-    const { redactor } = this.#client;
     if (result.kind === 'not-applied') return { ...result, tooLarge: false };
     if (result.kind === 'misconfigured')
-      return { kind: 'misconfigured', code: result.code, reason: redactor.clean(result.words, REASON_LIMIT) };
-    const operations = request === null ? null : request.operations;
-    return judge(result, { operations, accepts, options: this.#options, redactor, now: this.#context.now() });
+      return {
+        kind: 'misconfigured',
+        code: result.code,
+        reason: this.#client.redactor.clean(result.words, REASON_LIMIT),
+      };
+    return judge(result, this.#question(request === null ? null : request.operations, accepts));
+  }
+
+  #question(operations: Question['operations'], accepts: Question['accepts']): Question {
+    const { redactor } = this.#client;
+    return { operations, accepts, options: this.#options, redactor, now: this.#context.now() };
   }
 
   #keyHeader(key: string): { readonly [name: string]: string } {
@@ -211,7 +236,7 @@ function replayFailure(outcome: StepOutcome): { kind: 'unknown'; code: string } 
 }
 
 function asStep(outcome: BatchOutcome): StepOutcome {
-  if (outcome.kind === 'staged') return { kind: 'pending', jobIds: outcome.jobIds, receipt: outcome.receipt };
+  if (outcome.kind === 'staged') return { ...outcome, kind: 'pending' };
   if (outcome.kind === 'settled') throw new Error('a step has no rows to settle');
   return outcome;
 }
