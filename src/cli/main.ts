@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** Entry of the command `retl`. */
 
+import { COMPLETE_WORD } from './completion/scripts.ts';
 import { showFailure } from './failures.ts';
 import { Output } from './output.ts';
 import { buildProgram } from './program.ts';
@@ -12,8 +13,16 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const json = process.argv.includes('--json');
 try {
-  await buildProgram(json).parseAsync();
+  if (process.argv[2] === COMPLETE_WORD) await answerShell(process.argv.slice(3));
+  else await buildProgram(json).parseAsync();
 } catch (error) {
   const debug = process.argv.includes('--debug');
   process.exitCode = showFailure(new Output({ json, color: false, debug }), error);
+}
+
+/** A shell asks what may stand at the cursor; it is answered, and ended, whatever may still be open. */
+async function answerShell(args: readonly string[]): Promise<void> {
+  const { completionLines } = await import('./completion/answer.ts');
+  const lines = await completionLines(buildProgram(true), args[0] === '--' ? args.slice(1) : args);
+  process.stdout.write(lines.map((line) => `${line}\n`).join(''), () => process.exit(0));
 }

@@ -6,6 +6,7 @@ import { addSharedOptions } from './command.ts';
 import { abortCommand } from './commands/abort.ts';
 import { cancelCommand } from './commands/cancel.ts';
 import { checkCommand } from './commands/check.ts';
+import { completionCommand } from './commands/completion.ts';
 import { devCommand } from './commands/dev.ts';
 import { explainCommand } from './commands/explain.ts';
 import { initCommand } from './commands/init.ts';
@@ -27,6 +28,7 @@ const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Understand:', [explainCommand, rejectionsCommand]],
   ['Run regularly:', [schedulesCommand]],
   ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand, resolveCommand]],
+  ['Your shell:', [completionCommand]],
 ];
 
 /** @param json whether the command line asks for JSON: then wrong usage is not told in prose. */

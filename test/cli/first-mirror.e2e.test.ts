@@ -36,7 +36,7 @@ test('what init writes is checked, mirrored and shown, without a word of configu
     counts: { unchanged: 100 },
   });
   const status: unknown = JSON.parse((await run('status', 'example', '--json')).stdout);
-  expect(status).toMatchObject({ held: 100, lastRun: { state: 'completed' } });
+  expect(status).toMatchObject({ mirrors: [{ held: 100, lastRun: { state: 'completed' } }] });
   const runs: unknown = JSON.parse((await run('runs', '--json')).stdout);
   expect(runs).toMatchObject({ runs: [{ runId: '2' }, { runId: '1' }] });
 });
@@ -48,7 +48,9 @@ test('empty-ok: a query that suddenly returns nothing removes nobody, and the ru
   const held = await run('run', 'example');
   expect(held.code).toBe(4);
   expect(held.stdout).toContain('held by the guard; nothing was removed');
-  expect(JSON.parse((await run('status', 'example', '--json')).stdout)).toMatchObject({ held: 100 });
+  expect(JSON.parse((await run('status', 'example', '--json')).stdout)).toMatchObject({
+    mirrors: [{ held: 100 }],
+  });
 });
 
 test('migrate finds the journal of a running dev, and finds it up to date', async () => {

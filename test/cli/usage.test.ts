@@ -32,6 +32,7 @@ const NAMES = [
   'pause',
   'resume',
   'resolve',
+  'completion',
 ];
 
 /** Every command and group, by its words: `schedules apply`. */

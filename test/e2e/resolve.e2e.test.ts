@@ -30,7 +30,7 @@ test('blind-replay: stored, then the connection was reset: `--accepted` lets the
   expect(status.stdout).toContain(`${batch}  unknown: 5 additions or changes`);
   expect(status.stdout).toContain('retl resolve stored');
   expect(JSON.parse((await run('status', 'stored', '--json')).stdout)).toMatchObject({
-    unresolved: [{ batch, state: 'unknown', action: 'upsert', members: 5 }],
+    mirrors: [{ unresolved: [{ batch, state: 'unknown', action: 'upsert', members: 5 }] }],
   });
 
   const word = await run('resolve', 'stored', batch, '--accepted', '--because', 'read it back', '--yes');

@@ -221,7 +221,9 @@ test('skipped-runs: starts that meet a run under way are skipped, counted and sh
   await until('waits-long', (schedule) => schedule.running.length === 0);
   const { stdout } = await run(project, 'list', 'waits-long');
   expect(stdout).toMatch(/^MIRROR +TIMES +STATE +NEXT +LAST RUN +STARTED +RUNS +SKIPPED +MISSED$/m);
-  expect(stdout).toMatch(/^waits-long +every 2s +paused +none +cancelled +\d+s ago +1 +[2-9]\d* +0$/m);
+  expect(stdout).toMatch(
+    /^waits-long +every 2s +paused +none +cancelled +\d+s ago +1 +(?:[2-9]|\d{2,}) +0$/m,
+  );
 });
 
 test('with buffer_one, one start waits for its turn behind the run under way, and no second beside it', async () => {
