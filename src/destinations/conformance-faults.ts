@@ -1,7 +1,7 @@
 /** Conformance checks of a target that misbehaves: what is not proven must not be claimed. */
 
 import type { ConformanceCheck, ConformanceFault } from './conformance-harness.ts';
-import { type ConformanceSession, demand, rowsOf } from './conformance-session.ts';
+import { type ConformanceSession, demand, provesNothing, rowsOf } from './conformance-session.ts';
 import type { BatchOutcome } from './port.ts';
 
 /** A writer whose abort signal is up must come back within this. */
@@ -95,7 +95,7 @@ function sentAgain<C, O>(session: ConformanceSession<C, O>): Promise<void> {
     demand(outcome.kind === 'not-applied', `not-applied, and not ${outcome.kind}`);
     session.demandClean(outcome);
     await session.demandHeld([]);
-    session.demandAccepted(await writer.upsert(request), request);
+    session.demandAccepted(await session.deliver(writer, request), request);
     if (session.capabilities.visible === 'on_accept') await session.demandHeld(members);
   });
 }
@@ -109,7 +109,8 @@ function answerLost<C, O>(session: ConformanceSession<C, O>): Promise<void> {
     demand(outcome.kind === 'unknown', `unknown, and not ${outcome.kind}`);
     const { bodies } = session.harness;
     if (bodies !== undefined) demand((await bodies()).length === 1, 'no second request behind the first');
-    const resolved = await writer.reconcileBatch(request, null);
+    const looked = await writer.reconcileBatch(request, null, session.progressOf(request));
+    const resolved = await session.toEnd(writer, request, looked);
     if (session.capabilities.recovery === 'manual')
       demand(resolved.kind === 'unknown', `a manual adapter to leave it unknown, and not ${resolved.kind}`);
     else session.demandAccepted(resolved, request);
@@ -122,7 +123,7 @@ function rejected<C, O>(session: ConformanceSession<C, O>, fault: ConformanceFau
     const members = session.members();
     const request = session.request('upsert', members);
     await session.arm(fault);
-    const outcome = await writer.upsert(request);
+    const outcome = await session.deliver(writer, request);
     session.demandClean(outcome);
     if (outcome.kind === 'refused') return session.demandHeld([]); // names no operation: all of it is refused
     const rows = rowsOf(outcome, request);
@@ -136,8 +137,8 @@ function rejected<C, O>(session: ConformanceSession<C, O>, fault: ConformanceFau
 function unattributable<C, O>(session: ConformanceSession<C, O>, fault: ConformanceFault): Promise<void> {
   return session.withWriter(async (writer) => {
     await session.arm(fault);
-    const outcome = await writer.upsert(session.request('upsert', session.members()));
-    demand(outcome.kind === 'unknown', `unknown, and not ${outcome.kind}`);
+    const outcome = await session.deliver(writer, session.request('upsert', session.members()));
+    demand(provesNothing(outcome), `no proof of anything, and not ${outcome.kind}`);
     session.demandClean(outcome);
   });
 }

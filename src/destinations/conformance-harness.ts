@@ -23,7 +23,15 @@ export type ConformanceFault =
   /** As `reject-first`, with the ids of the answer in another order than the request's. */
   | 'reply-shuffled'
   /** No answer for as long as the check runs. */
-  | 'never-answers';
+  | 'never-answers'
+  /** Asynchronous: the next job is still running when it is asked about first, and ends after that. */
+  | 'job-runs-on'
+  /** Asynchronous: the next job ends well and tells of no operation. */
+  | 'job-tells-nothing'
+  /** Asynchronous: the next question about a job gets no usable answer (a time-out, 5xx, 401, a page). */
+  | 'poll-fails'
+  /** Asynchronous: to the next question about a job the target says that it knows no such job. */
+  | 'job-unknown';
 
 export interface ConformanceHarness<Connection = unknown, Options = unknown>
   extends Target<Connection, Options> {
@@ -41,6 +49,8 @@ export interface ConformanceHarness<Connection = unknown, Options = unknown>
   held(): Promise<readonly JsonObject[]>;
   /** Request bodies that have reached the target since `reset`, byte for byte; absent where nobody can see them. */
   readonly bodies?: () => Promise<readonly string[]>;
+  /** Asynchronous: jobs begun since `reset`; absent where nobody can count them. */
+  readonly jobs?: () => number | Promise<number>;
   /** Makes the target new and empty, with no fault armed. */
   reset(): Promise<void>;
   /** The faults that can be provoked: each arms the next request. */

@@ -1,7 +1,8 @@
 /** What the checks of the conformance kit share: requests built as the core builds them, and writers with a context. */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { canonicalJson } from '../domain/canonical-json.ts';
-import { epoch, type Sha256, sha256FromHex } from '../domain/ids.ts';
+import { type BatchId, epoch, type Sha256, sha256FromHex } from '../domain/ids.ts';
 import type { JsonObject, Member } from '../domain/member.ts';
 import { buildBody } from '../domain/request.ts';
 import type { ConformanceFault, ConformanceHarness, Target } from './conformance-harness.ts';
@@ -12,6 +13,8 @@ import type {
   Capabilities,
   FinishRequest,
   OperationOutcome,
+  PollOutcome,
+  Receipt,
   RequestFrame,
   Writer,
   WriterContext,
@@ -46,10 +49,16 @@ function inventedHash(serial: number, index: number): Sha256 {
 
 let serials = Date.now() % 1_000_000;
 
+/** How often, and how far apart, a staged request is asked about. */
+const MOST_POLLS = 50;
+const POLL_PAUSE_MS = 5;
+
 /** One harness, with the ways in which checks use it. */
 export class ConformanceSession<C = unknown, O = unknown> {
   readonly harness: ConformanceHarness<C, O>;
   readonly capabilities: Capabilities;
+  /** What the writer has saved of each request between its steps. */
+  readonly #progress = new Map<BatchId, string>();
 
   constructor(harness: ConformanceHarness<C, O>) {
     this.harness = harness;
@@ -87,7 +96,7 @@ export class ConformanceSession<C = unknown, O = unknown> {
     const { harness } = this;
     await harness.reset();
     const control = new AbortController();
-    const context = conformanceContext(control.signal);
+    const context = conformanceContext(control.signal, this.#progress);
     const writer = await harness.adapter.open(target.connection, target.options, context);
     try {
       await body(writer, control);
@@ -100,11 +109,40 @@ export class ConformanceSession<C = unknown, O = unknown> {
   async fill(writer: Writer, members: readonly Member[]): Promise<void> {
     for (let from = 0; from < members.length; from += this.rows) {
       const request = this.request('upsert', members.slice(from, from + this.rows));
-      this.demandAccepted(await writer.upsert(request), request);
+      this.demandAccepted(await this.deliver(writer, request), request);
     }
   }
 
-  demandAccepted(outcome: BatchOutcome, request: BatchRequest): void {
+  /** Sends a request and, where it is staged, polls it to its end. */
+  async deliver(writer: Writer, request: BatchRequest): Promise<PollOutcome> {
+    const first = request.action === 'upsert' ? await writer.upsert(request) : await writer.remove(request);
+    return this.toEnd(writer, request, first);
+  }
+
+  /** Polls what is staged until it is not. */
+  async toEnd(writer: Writer, request: BatchRequest, first: BatchOutcome): Promise<PollOutcome> {
+    let outcome: PollOutcome = first;
+    for (let polls = 0; outcome.kind === 'staged' && polls < MOST_POLLS; polls += 1) {
+      await sleep(POLL_PAUSE_MS);
+      outcome = await this.poll(writer, request, outcome);
+      this.demandClean(outcome);
+    }
+    return outcome;
+  }
+
+  poll(
+    writer: Writer,
+    request: BatchRequest,
+    staged: { readonly jobIds: readonly string[]; readonly receipt: Receipt },
+  ): Promise<PollOutcome> {
+    return writer.poll(request, staged.jobIds, staged.receipt, this.progressOf(request));
+  }
+
+  progressOf(request: BatchRequest): string | null {
+    return this.#progress.get(request.batchId) ?? null;
+  }
+
+  demandAccepted(outcome: PollOutcome, request: BatchRequest): void {
     const outcomes = rowsOf(outcome, request);
     demand(outcomes !== null, `all to be accepted, and not ${outcome.kind}`);
     demand(outcomes?.every(({ kind }) => kind === 'accepted') === true, 'each operation to be accepted');
@@ -135,8 +173,13 @@ export class ConformanceSession<C = unknown, O = unknown> {
   }
 }
 
+/** Of a first answer that is no proof, and of a poll after which the batch is as staged as it was. */
+export function provesNothing(outcome: PollOutcome): boolean {
+  return outcome.kind === 'unknown' || outcome.kind === 'missing';
+}
+
 /** One outcome per operation; `null` where the request as a whole has none. */
-export function rowsOf(outcome: BatchOutcome, request: BatchRequest): readonly OperationOutcome[] | null {
+export function rowsOf(outcome: PollOutcome, request: BatchRequest): readonly OperationOutcome[] | null {
   if (outcome.kind === 'accepted') return request.operations.map(() => ({ kind: 'accepted' as const }));
   if (outcome.kind !== 'settled') return null;
   return outcome.outcomes.length === request.operations.length ? outcome.outcomes : null;
@@ -149,7 +192,10 @@ export function conformanceFinish(generation: string, members: number): FinishRe
 }
 
 /** A context with a working store in memory, a silent logger and the real clock. */
-export function conformanceContext(signal: AbortSignal): WriterContext {
+export function conformanceContext(
+  signal: AbortSignal,
+  progress: Map<BatchId, string> = new Map(),
+): WriterContext {
   const stored = new Map<string, string>();
   serials += 1;
   return {
@@ -162,7 +208,7 @@ export function conformanceContext(signal: AbortSignal): WriterContext {
     },
     epoch: epoch(serials),
     owner: 'conformance/kit',
-    progress: () => Promise.resolve(),
+    progress: (batch, value) => Promise.resolve(void progress.set(batch, value)),
     now: () => Date.now(),
   };
 }

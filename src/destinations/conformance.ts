@@ -11,6 +11,7 @@ import { canonicalJson } from '../domain/canonical-json.ts';
 import { deliveryChecks } from './conformance-delivery.ts';
 import { faultChecks } from './conformance-faults.ts';
 import type { ConformanceCheck, ConformanceHarness, Target } from './conformance-harness.ts';
+import { jobChecks } from './conformance-jobs.ts';
 import { ConformanceSession, demand } from './conformance-session.ts';
 import { UNBOUNDED_MS } from './port.ts';
 
@@ -26,7 +27,7 @@ export function conformanceChecks<Connection, Options>(
   harness: ConformanceHarness<Connection, Options>,
 ): readonly ConformanceCheck[] {
   const bound = new ConformanceSession(harness);
-  return [...staticChecks(harness), ...deliveryChecks(bound), ...faultChecks(bound)];
+  return [...staticChecks(harness), ...deliveryChecks(bound), ...faultChecks(bound), ...jobChecks(bound)];
 }
 
 function staticChecks<C, O>(harness: ConformanceHarness<C, O>): readonly ConformanceCheck[] {

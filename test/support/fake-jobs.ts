@@ -54,8 +54,9 @@ export class FakeJobs {
   readonly reads: Answer[] = [];
   /** How the next jobs end. */
   readonly ends: JobEnd[] = [];
-  /** Polls that find a new job running. */
+  /** Polls that find a new job running; those of the next jobs, one each. */
   polls = 0;
+  readonly slow: number[] = [];
   /** Of the first answer and of polls that find a job running. */
   retryAfter: string | null = null;
   resultsApart = false;
@@ -76,7 +77,8 @@ export class FakeJobs {
   }
 
   reset(): void {
-    for (const list of [this.jobs, this.requests, this.writes, this.reads, this.ends]) list.length = 0;
+    for (const list of [this.jobs, this.requests, this.writes, this.reads, this.ends, this.slow])
+      list.length = 0;
     this.members.clear();
     this.polls = 0;
     this.retryAfter = null;
@@ -109,7 +111,7 @@ export class FakeJobs {
       key: typeof key === 'string' ? key : undefined,
       action: method === 'DELETE' ? 'remove' : 'upsert',
       rows: JSON.parse(body) as readonly Row[],
-      polls: this.polls,
+      polls: this.slow.shift() ?? this.polls,
       end: this.ends.shift() ?? {},
       ended: false,
     };
