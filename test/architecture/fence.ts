@@ -12,7 +12,7 @@ interface Zone {
 }
 
 const SOURCE_DRIVERS = ['pg', 'pg-copy-streams'];
-const DESTINATION_DRIVERS = ['pg'];
+const DESTINATION_DRIVERS = ['pg', '@aws-sdk/client-s3'];
 const TEMPORAL_CLIENT = ['@temporalio/client', '@temporalio/common', '@temporalio/envconfig'];
 
 export const ZONES: { readonly [zone: string]: Zone } = {
