@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-const NEEDS_SERVERS = ['test/**/*.{pg,temporal,e2e}.test.ts'];
+const NEEDS_SERVERS = ['test/**/*.{pg,s3,temporal,e2e}.test.ts'];
 /** Minutes instead of seconds; each has an npm script of its own, and `npm test` leaves them out. */
 const CRASH = ['test/**/*.crash.test.ts'];
 const SCALE = ['test/**/*.scale.test.ts'];

@@ -22,6 +22,8 @@ export type ConformanceFault =
   | 'reply-adds-id'
   /** As `reject-first`, with the ids of the answer in another order than the request's. */
   | 'reply-shuffled'
+  /** The next finish takes full effect, and its answer never arrives. */
+  | 'finish-lost'
   /** No answer for as long as the check runs. */
   | 'never-answers'
   /** Asynchronous: the next job is still running when it is asked about first, and ends after that. */

@@ -7,6 +7,7 @@ import type { JsonObject, Member } from '../domain/member.ts';
 import { buildBody } from '../domain/request.ts';
 import type { ConformanceFault, ConformanceHarness, Target } from './conformance-harness.ts';
 import type {
+  AcceptedUpload,
   Action,
   BatchOutcome,
   BatchRequest,
@@ -59,6 +60,8 @@ export class ConformanceSession<C = unknown, O = unknown> {
   readonly capabilities: Capabilities;
   /** What the writer has saved of each request between its steps. */
   readonly #progress = new Map<BatchId, string>();
+  /** What was accepted in the present session: what its finish is told. */
+  readonly #uploads = new Map<BatchId, AcceptedUpload>();
 
   constructor(harness: ConformanceHarness<C, O>) {
     this.harness = harness;
@@ -95,14 +98,42 @@ export class ConformanceSession<C = unknown, O = unknown> {
   ): Promise<void> {
     const { harness } = this;
     await harness.reset();
+    this.#uploads.clear();
     const control = new AbortController();
-    const context = conformanceContext(control.signal, this.#progress);
-    const writer = await harness.adapter.open(target.connection, target.options, context);
+    await this.#using(target, conformanceContext(control.signal, this.#progress), (writer) =>
+      body(writer, control),
+    );
+  }
+
+  /** Opens a writer of a new run, or of a newer attempt of `run`, on the target as it is. */
+  async withAttempt(run: string | null, body: (writer: Writer, run: string) => Promise<void>): Promise<void> {
+    const context = conformanceContext(new AbortController().signal, this.#progress, run);
+    if (run === null) this.#uploads.clear();
+    await this.#using(this.harness, context, (writer) => body(writer, context.run));
+  }
+
+  async #using(
+    target: Target<C, O>,
+    context: WriterContext,
+    body: (writer: Writer) => Promise<void>,
+  ): Promise<void> {
+    const writer = await this.harness.adapter.open(target.connection, target.options, context);
     try {
-      await body(writer, control);
+      await body(writer);
     } finally {
       await writer.close();
     }
+  }
+
+  /** The finish of what the session has uploaded, which is said to be `members` members. */
+  finish(members: number): FinishRequest {
+    const uploads = [...this.#uploads.values()];
+    return {
+      ...conformanceFinish(String(serials), members),
+      uploads: async function* () {
+        yield* uploads;
+      },
+    };
   }
 
   /** Upserts all members, in as many requests as it takes, and demands that all are accepted. */
@@ -147,6 +178,9 @@ export class ConformanceSession<C = unknown, O = unknown> {
     demand(outcomes !== null, `all to be accepted, and not ${outcome.kind}`);
     demand(outcomes?.every(({ kind }) => kind === 'accepted') === true, 'each operation to be accepted');
     this.demandClean(outcome);
+    if (request.action !== 'upsert' || !('receipt' in outcome)) return;
+    const { batchId, operations } = request;
+    this.#uploads.set(batchId, { batchId, members: operations.length, receipt: outcome.receipt });
   }
 
   /** Outcomes must be JSON that PostgreSQL can keep, and free of secrets. */
@@ -185,17 +219,19 @@ export function rowsOf(outcome: PollOutcome, request: BatchRequest): readonly Op
   return outcome.outcomes.length === request.operations.length ? outcome.outcomes : null;
 }
 
+/** A finish with no uploads. */
 export function conformanceFinish(generation: string, members: number): FinishRequest {
   serials += 1;
   const batchId = inventedHash(serials, 0);
   return { batchId, idempotencyKey: batchId, generation, members, digest: inventedHash(serials, 1) };
 }
 
-/** A context with a working store in memory, a silent logger and the real clock. */
+/** A context with a working store in memory, a silent logger and the real clock: an attempt of a new run, or of `run`. */
 export function conformanceContext(
   signal: AbortSignal,
   progress: Map<BatchId, string> = new Map(),
-): WriterContext {
+  run: string | null = null,
+): WriterContext & { readonly run: string } {
   const stored = new Map<string, string>();
   serials += 1;
   return {
@@ -208,6 +244,7 @@ export function conformanceContext(
     },
     epoch: epoch(serials),
     owner: 'conformance/kit',
+    run: run ?? String(serials),
     progress: (batch, value) => Promise.resolve(void progress.set(batch, value)),
     now: () => Date.now(),
   };

@@ -12,6 +12,7 @@ import { deliveryChecks } from './conformance-delivery.ts';
 import { faultChecks } from './conformance-faults.ts';
 import type { ConformanceCheck, ConformanceHarness, Target } from './conformance-harness.ts';
 import { jobChecks } from './conformance-jobs.ts';
+import { replaceChecks } from './conformance-replace.ts';
 import { ConformanceSession, demand } from './conformance-session.ts';
 import { UNBOUNDED_MS } from './port.ts';
 
@@ -27,7 +28,13 @@ export function conformanceChecks<Connection, Options>(
   harness: ConformanceHarness<Connection, Options>,
 ): readonly ConformanceCheck[] {
   const bound = new ConformanceSession(harness);
-  return [...staticChecks(harness), ...deliveryChecks(bound), ...faultChecks(bound), ...jobChecks(bound)];
+  return [
+    ...staticChecks(harness),
+    ...deliveryChecks(bound),
+    ...faultChecks(bound),
+    ...jobChecks(bound),
+    ...replaceChecks(bound),
+  ];
 }
 
 function staticChecks<C, O>(harness: ConformanceHarness<C, O>): readonly ConformanceCheck[] {

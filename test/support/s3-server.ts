@@ -91,6 +91,8 @@ async function argumentsFor(folder: string, port: number): Promise<readonly stri
   });
   const config = join(folder, 's3.json');
   await writeFile(config, JSON.stringify({ identities }));
+  // Each bucket takes volumes of its own: one is enough for a test.
+  await writeFile(join(folder, 'master.toml'), '[master.volume_growth]\ncopy_1 = 1\n');
   const ports = ['master', 'volume', 'filer'].flatMap((part) => [`${part}.port`, `${part}.port.grpc`]);
   const free = await Promise.all(
     [...ports, 's3.port.grpc'].map(async (name) => `-${name}=${await freePort()}`),
@@ -111,7 +113,7 @@ async function argumentsFor(folder: string, port: number): Promise<readonly stri
     '-s3.autoCreateBucket=false',
     '-master.telemetry=false',
     '-master.volumeSizeLimitMB=64',
-    '-volume.max=20',
+    '-volume.max=1000',
   ];
 }
 
