@@ -22,6 +22,7 @@ import { parseSettings, settingsText } from './config/settings-text.ts';
 import { httpDestination } from './destinations/http/index.ts';
 import type { DestinationAdapter, Logger } from './destinations/port.ts';
 import { postgresDestination } from './destinations/postgres/index.ts';
+import { s3Destination } from './destinations/s3/index.ts';
 import type { CheckLine } from './domain/check.ts';
 import { RetlError } from './domain/errors.ts';
 import type { TemporalSettings } from './domain/settings.ts';
@@ -31,7 +32,11 @@ import type { SourceAdapter } from './sources/port.ts';
 import { postgresSource } from './sources/postgres/source.ts';
 
 export const SOURCES: readonly SourceAdapter[] = [postgresSource];
-export const DESTINATIONS: readonly DestinationAdapter[] = [httpDestination, postgresDestination];
+export const DESTINATIONS: readonly DestinationAdapter[] = [
+  httpDestination,
+  postgresDestination,
+  s3Destination,
+];
 
 const ATTRIBUTES = ['RetlMirror', 'RetlPhase', 'RetlOutcome'];
 /**
