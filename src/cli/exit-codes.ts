@@ -25,7 +25,7 @@ export const EXIT_MEANINGS: { readonly [Name in keyof typeof EXIT]: string } = {
   refused:
     'refused: a run is under way, another mirror owns the target, nothing is running, a batch is decided, or a schedule is not this project’s',
   guardHeld:
-    'parked or held by the guard: the run would remove more than the mirror allows; `retl approve` or `retl reject` answers',
+    'held by the guard: the run is parked and waits for an answer, or its removals were rejected or not approved in time',
   rejected: 'the destination rejected members',
   blocked: 'blocked: the outcome of a request is unknown and cannot be verified',
   stopped: 'the run was cancelled or aborted',

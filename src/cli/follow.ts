@@ -7,7 +7,7 @@ import { showEnding } from './ending-view.ts';
 import { EXIT, type ExitCode, worstExit } from './exit-codes.ts';
 import { type Followed, Interrupts } from './interrupts.ts';
 import type { Output } from './output.ts';
-import { parkedLines } from './parked-view.ts';
+import { showParked } from './parked-view.ts';
 import { ProgressBoard } from './progress-board.ts';
 
 /** A worker answers at once or is busy for a moment; a missing one must be named while somebody still looks. */
@@ -81,22 +81,17 @@ class Watcher {
     }
     const { waiting, parked } = event.kind === 'progress' ? event.progress : NOTHING;
     this.board.show(this.mirror, event);
-    if (parked !== null) this.#ask(parked);
     const isAlone = !this.output.isInteractive && !this.options.wait;
+    if (parked !== null) this.#ask(parked, isAlone);
     if (isAlone && parked !== null) return EXIT.guardHeld;
     if (isAlone && waiting?.kind === 'blocked') return EXIT.blocked;
     return null;
   }
 
-  #ask(parked: Parked): void {
+  #ask(parked: Parked, isLast: boolean): void {
     if (parked.shown === this.#asked) return;
     this.#asked = parked.shown;
-    const { mirror, output } = this;
-    this.board.above(() => {
-      output.event({ event: 'parked', mirror, ...parked });
-      output.note(`${output.style('yellow', mirror)}: parked by the guard; nothing was removed`);
-      for (const line of parkedLines(mirror, parked, Date.now())) output.note(`  ${line}`);
-    });
+    this.board.above(() => showParked(this.output, this.mirror, parked, isLast));
   }
 }
 

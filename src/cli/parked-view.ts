@@ -2,7 +2,23 @@
 
 import { assertNever } from '../domain/assert-never.ts';
 import type { GuardCode, Parked } from '../domain/messages.ts';
+import { EXIT } from './exit-codes.ts';
+import type { Output } from './output.ts';
 import { span, whole } from './progress-view.ts';
+
+/**
+ * What a run that is followed asks. The watcher leaves (`isLast`: then it is the result) or goes on watching; the run waits
+ * either way, and nothing of this is success.
+ */
+export function showParked(output: Output, mirror: string, parked: Parked, isLast: boolean): void {
+  const { code, removals, held, shown, deadlineMs } = parked;
+  const say = (text: string) => (isLast ? output.line(text) : output.note(text));
+  const deadline = new Date(deadlineMs).toISOString();
+  const exit = isLast ? { exitCode: EXIT.guardHeld } : {};
+  output.event({ event: 'parked', mirror, code, removals, held, shown, deadline, ...exit });
+  say(`${output.style('yellow', mirror)}: parked by the guard; nobody was removed`);
+  for (const line of parkedLines(mirror, parked, Date.now())) say(`  ${line}`);
+}
 
 /** For a place in a line: what the run would do. */
 export function parkedWords({ code, removals, held }: Parked): string {
