@@ -100,6 +100,7 @@ create table retl.run (
   max_removal_share numeric check (max_removal_share between 0 and 1), -- a decimal: no binary fraction is 29 %
   max_removals bigint check (max_removals >= 0),
   empty_snapshot text not null check (empty_snapshot in ('hold', 'allow')),
+  approval_deadline_ms bigint not null check (approval_deadline_ms between 1 and 31536000000), -- how long it waits, parked
   max_batch_rows integer not null check (max_batch_rows between 1 and 100000),
   max_request_bytes bigint not null check (max_request_bytes >= 1),
   may_resend boolean not null, -- the same request twice equals once (rule 3): its adapter has declared so
@@ -121,6 +122,10 @@ create table retl.run (
   removals_end bigint,   -- last sequence number of the removals; null until they are planned (rule 1)
   operations_hold_bytes boolean, -- false: the payloads stay in the generation, which must then be kept
 
+  -- while the guard asks about the removals above: since when, and which limit they are beyond; null: it asks nothing
+  parked_at timestamptz,
+  parked_code text check (parked_code in ('empty-snapshot', 'max-removals', 'max-removal-share')),
+
   replacement_status text check (replacement_status in ('accepted')), -- native replacement only
 
   opened_at timestamptz not null default now(),
@@ -129,6 +134,7 @@ create table retl.run (
   check (first_sequence = (run_id << 32) + 1),
   check (additions_end >> 32 = run_id),
   check (removals_end >> 32 = run_id and removals_end >= additions_end),
+  check (num_nulls(parked_at, parked_code) in (0, 2)),
   check ((closing is null) = (closed_at is null)),
   check ((closing = 'completed') = (phase = 'complete')),
   check (closing is null or released is null)
@@ -270,6 +276,24 @@ create table retl.rejection (
 );
 create index rejection_run on retl.rejection (run_id);
 
+-- Answers to what the guard asked. Each is bound to the digest of what was shown, and answers no other set of removals. The
+-- first answer to a question stands.
+create table retl.approval (
+  approval_id bigint generated always as identity primary key,
+  run_id bigint not null references retl.run,
+  generation_digest retl.sha256 not null,
+  removals bigint not null check (removals >= 0),
+  removal_digest retl.sha256 not null,
+  shown retl.sha256 not null, -- of the three above: retl.shown_of in 0002
+  verdict text not null check (verdict in ('approved', 'rejected')),
+  decided_by text not null check (length(decided_by) between 1 and 200), -- people's words, as is the next: for retl_reader
+  because text check (length(because) between 1 and 20000),
+  via text not null check (via in ('cli', 'update', 'input', 'plan')),
+  decided_at timestamptz not null default clock_timestamp(),
+  unique (run_id, shown),
+  check (verdict = 'approved' or via in ('cli', 'update'))
+);
+
 -- The adapters' small key-value store: what they need to find again, per target.
 create table retl.store (
   target_id bigint not null references retl.target,
@@ -287,6 +311,8 @@ $$;
 create trigger append_only before update or delete or truncate on retl.log_entry
   for each statement execute function retl.refuse_change();
 create trigger append_only before update or delete or truncate on retl.attempt
+  for each statement execute function retl.refuse_change();
+create trigger append_only before update or delete or truncate on retl.approval
   for each statement execute function retl.refuse_change();
 -- These may be pruned one day, but never rewritten.
 create trigger append_only before update on retl.rejection for each statement execute function retl.refuse_change();

@@ -54,18 +54,45 @@ create function retl.has_unresolved(p_run bigint) returns boolean
   select exists (select from retl.batch where run_id = p_run and state in ('sending', 'unknown', 'staged'))
 $$;
 
+-- What a person answers to, in one token: the sealed set, and how many members it removes, and which.
+create function retl.shown_of(p_generation bytea, p_removals bigint, p_removed bytea) returns bytea
+  language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select sha256(convert_to('retl-mirror/shown/1', 'UTF8') || '\x00'::bytea || p_generation || int8send(p_removals) || p_removed)
+$$;
+
+-- What the guard shows of a run; null before it is planned, and once its snapshot is discarded.
+create function retl.shown_digest(p_run bigint) returns bytea
+  language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select retl.shown_of(g.digest, r.planned_removed, r.removal_digest)
+  from retl.run r join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded' where r.run_id = p_run
+$$;
+
+-- What was answered to exactly what the guard shows of a run: approved, rejected, or null.
+create function retl.verdict(r retl.run) returns text
+  language sql stable set search_path = pg_catalog, pg_temp as $$
+  select a.verdict from retl.approval a join retl.generation g on g.run_id = a.run_id and g.state <> 'discarded'
+  where a.run_id = r.run_id and a.generation_digest = g.digest and a.removals = r.planned_removed
+    and a.removal_digest = r.removal_digest
+$$;
+
+-- Milliseconds that are left to answer, 0 or less: the deadline has passed. Null where the guard asks nothing.
+create function retl.approval_left(r retl.run) returns bigint
+  language sql stable set search_path = pg_catalog, pg_temp as $$
+  select ceil(r.approval_deadline_ms - extract(epoch from clock_timestamp() - r.parked_at) * 1000)::bigint
+$$;
+
 -- Opens a run, finds the caller's own, or takes over one whose holder is closed or has let go.
 --
 -- Returns jsonb, one of
---   {kind: admitted, run, resume: fresh | held | sealed | discard | expired}
+--   {kind: admitted, run, resume: fresh | held | sealed | discard | expired | guard-rejected | guard-expired}
 --   {kind: busy, namespace, cluster, workflow, first_run}    somebody holds the open run
 --   {kind: refused, code: strategy-changed | target-owned}
 -- p_closed_holder is the first run id of a holder that Temporal says is closed. A sealed generation that was sealed
 -- before p_resume_after is not resumed: it comes back as `expired`, to be closed by the caller once what is unresolved in
--- it has been resolved.
+-- it has been resolved. So does one whose removals were rejected, or about which nobody answered in time.
 create function retl.admit(
   p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea,
-  p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text,
+  p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint,
   p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean,
   p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text,
   p_closed_holder text, p_resume_after timestamptz
@@ -123,6 +150,8 @@ begin
     return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume',
       case
         when r.phase in ('init', 'extract', 'seal') then 'discard'
+        when r.parked_at is not null and retl.verdict(r) = 'rejected' then 'guard-rejected'
+        when r.parked_at is not null and retl.verdict(r) is null and retl.approval_left(r) <= 0 then 'guard-expired'
         -- Rule 10: a finish that was started is resolved, however old the generation is.
         when r.sealed_at < p_resume_after and r.phase not in ('finish', 'promote') then 'expired'
         else 'sealed'
@@ -150,10 +179,11 @@ begin
     where mirror_id = m.mirror_id and digest = p_settings_digest;
   insert into retl.run (mirror_id, target_id, revision_id, strategy, epoch,
       holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id,
-      max_removal_share, max_removals, empty_snapshot, max_batch_rows, max_request_bytes, may_resend)
+      max_removal_share, max_removals, empty_snapshot, approval_deadline_ms, max_batch_rows, max_request_bytes, may_resend)
     values (m.mirror_id, t.target_id, v_revision, p_strategy, nextval('retl.epoch'),
       p_namespace, p_cluster, p_workflow_id, p_first_run_id,
-      p_max_removal_share, p_max_removals, p_empty_snapshot, p_max_batch_rows, p_max_request_bytes, p_may_resend)
+      p_max_removal_share, p_max_removals, p_empty_snapshot, p_approval_deadline_ms, p_max_batch_rows,
+      p_max_request_bytes, p_may_resend)
     returning * into r;
   insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'admit');
   return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', 'fresh');
@@ -521,31 +551,145 @@ begin
 end
 $$;
 
+-- Which limit the removals of a run are beyond; null: none.
+create function retl.beyond(r retl.run) returns text
+  language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select case
+    when r.held_before > 0 and r.planned_removed >= r.held_before
+         and r.planned_added + r.planned_unchanged + r.planned_changed = 0 and r.empty_snapshot = 'hold' then 'empty-snapshot'
+    when r.planned_removed > r.max_removals then 'max-removals'
+    when r.planned_removed > r.max_removal_share * r.held_before then 'max-removal-share'
+  end
+$$;
+
+-- What the guard says of the removals in the run's row. Null: they are within the limits, or approved, and the run is not
+-- parked any more. Else the run is parked, since when it first was asked about this very set:
+--   {kind: held, code, removals, held, shown, left_ms}  it waits for an answer
+--   {kind: rejected | expired, code}                    it is to be closed
+create function retl.judge(p_run bigint) returns jsonb
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run;
+  v_code text;
+  v_verdict text;
+begin
+  select * into strict r from retl.run where run_id = p_run;
+  v_code := retl.beyond(r);
+  v_verdict := retl.verdict(r);
+  if v_code is null or v_verdict = 'approved' then
+    update retl.run set parked_at = null, parked_code = null where run_id = p_run and parked_at is not null;
+    return null;
+  end if;
+  update retl.run set parked_at = coalesce(parked_at, clock_timestamp()), parked_code = v_code where run_id = p_run
+    returning * into r;
+  if v_verdict = 'rejected' then
+    return jsonb_build_object('kind', 'rejected', 'code', v_code);
+  end if;
+  if retl.approval_left(r) <= 0 then
+    return jsonb_build_object('kind', 'expired', 'code', v_code);
+  end if;
+  return jsonb_build_object('kind', 'held', 'code', v_code, 'removals', r.planned_removed, 'held', r.held_before,
+    'shown', encode(retl.shown_digest(p_run), 'hex'), 'left_ms', retl.approval_left(r));
+end
+$$;
+
+-- Records an answer to what the guard shows of the run.
+create function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text) returns void
+  language sql set search_path = pg_catalog, pg_temp as $$
+  insert into retl.approval (run_id, generation_digest, removals, removal_digest, shown, verdict, decided_by, because, via)
+    select r.run_id, g.digest, r.planned_removed, r.removal_digest,
+      retl.shown_of(g.digest, r.planned_removed, r.removal_digest), p_verdict, p_by, p_because, p_via
+    from retl.generation g where g.run_id = r.run_id and g.state <> 'discarded'
+$$;
+
 -- The guard: accidents empty audiences. Lets the run go on to its additions, or says why not; the run then stays where
 -- it is, with nothing sent.
-create function retl.guard(p_run bigint, p_epoch bigint) returns jsonb
+--
+-- p_approve_up_to: whoever started the run has approved so many removals beforehand. p_plan_*: the saved plan that was looked
+-- at; the run's own must be the same, and then it is approved. Neither overturns a rejection, or a deadline that has passed.
+-- Besides what retl.judge says: {kind: passed}, {kind: stale} where the plan is not the run's, {kind: oversized, count}.
+create function retl.guard(p_run bigint, p_epoch bigint, p_approve_up_to bigint default null,
+    p_plan_generation bytea default null, p_plan_removals bigint default null, p_plan_digest bytea default null)
+  returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
-  v_code text;
+  v_planned boolean := p_plan_generation is not null;
+  v_answer jsonb;
 begin
   perform retl.require_phase(r, 'guard');
   if r.first_sequence is null then
     raise exception 'rule 1: nothing is planned yet' using errcode = 'RM003';
   end if;
-  v_code := case
-    when r.oversized_removals > 0 then 'removal-too-large'
-    when r.held_before > 0 and r.planned_removed = r.held_before and r.planned_added + r.planned_unchanged
-         + r.planned_changed = 0 and r.empty_snapshot = 'hold' then 'empty-snapshot'
-    when r.planned_removed > r.max_removals then 'max-removals'
-    when r.planned_removed > r.max_removal_share * r.held_before then 'max-removal-share'
-  end;
-  if v_code is not null then
-    return jsonb_build_object('kind', 'held', 'code', v_code, 'count',
-      case v_code when 'removal-too-large' then r.oversized_removals else r.planned_removed end);
+  if num_nulls(p_plan_generation, p_plan_removals, p_plan_digest) not in (0, 3) then
+    raise exception 'a part of the saved plan is missing' using errcode = 'RM003';
+  end if;
+  if r.oversized_removals > 0 then
+    return jsonb_build_object('kind', 'oversized', 'count', r.oversized_removals);
+  end if;
+  if v_planned and retl.shown_digest(p_run) is distinct from retl.shown_of(p_plan_generation, p_plan_removals, p_plan_digest) then
+    return jsonb_build_object('kind', 'stale');
+  end if;
+  if retl.beyond(r) is not null and retl.verdict(r) is null and (v_planned or r.planned_removed <= p_approve_up_to)
+     and (r.parked_at is null or retl.approval_left(r) > 0) then
+    perform retl.answer(r, 'approved', 'temporal', null, case when v_planned then 'plan' else 'input' end);
+  end if;
+  v_answer := retl.judge(p_run);
+  if v_answer is not null then
+    return v_answer;
   end if;
   update retl.run set phase = 'additions' where run_id = p_run;
   return jsonb_build_object('kind', 'passed');
+end
+$$;
+
+-- A person's answer to what the guard asks. It comes from outside of any attempt and needs no epoch: it writes nothing but
+-- its own row. p_shown is what the person was shown; an answer to anything else is refused.
+--
+-- Returns {kind: recorded}, or without a change {kind: repeated} where the same verdict stands already, or
+--   {kind: no-such-run | not-parked | expired}, {kind: closed, closing}, {kind: stale, shown}, {kind: answered, verdict}.
+create function retl.decide(p_run bigint, p_shown bytea, p_verdict text, p_by text, p_because text, p_via text)
+  returns jsonb
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run;
+  v_shown bytea;
+  v_before text;
+begin
+  perform retl.require_writer();
+  if p_verdict is null or p_verdict not in ('approved', 'rejected') or p_via is null or p_via not in ('cli', 'update') then
+    raise exception 'the verdict is approved or rejected' using errcode = 'RM003';
+  end if;
+  if p_shown is null or coalesce(p_by, '') = '' then
+    raise exception 'who answers, or what was shown, is missing' using errcode = 'RM003';
+  end if;
+  select * into r from retl.run where run_id = p_run for no key update;
+  if not found then
+    return jsonb_build_object('kind', 'no-such-run');
+  end if;
+  -- First of all: who asks again because the answer was lost gets it, however far the run has come since.
+  select verdict into v_before from retl.approval where run_id = p_run and shown = p_shown;
+  if v_before = p_verdict then
+    return jsonb_build_object('kind', 'repeated');
+  end if;
+  if r.closing is not null then
+    return jsonb_build_object('kind', 'closed', 'closing', r.closing);
+  end if;
+  if v_before is not null then
+    return jsonb_build_object('kind', 'answered', 'verdict', v_before);
+  end if;
+  if r.parked_at is null then
+    return jsonb_build_object('kind', 'not-parked');
+  end if;
+  v_shown := retl.shown_digest(p_run);
+  if v_shown is distinct from p_shown then
+    return jsonb_build_object('kind', 'stale', 'shown', encode(v_shown, 'hex'));
+  end if;
+  if retl.approval_left(r) <= 0 then
+    return jsonb_build_object('kind', 'expired');
+  end if;
+  perform retl.answer(r, p_verdict, p_by, p_because, p_via);
+  return jsonb_build_object('kind', 'recorded');
 end
 $$;
 

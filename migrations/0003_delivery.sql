@@ -472,13 +472,38 @@ begin
 end
 $$;
 
--- Rule 1: plans the removals, once every addition is accepted. What was shown to the guard is what is removed.
+-- Holds a set of removals against the guard once more, before it is made or finished: what was approved is one set and no
+-- other. Null: go on. Else what retl.judge says, and the phase stays.
+--
+-- The set can only differ from the planned one where something other than the journal's functions has written its tables:
+-- one run at a time has the target, and folds nothing before its finish. Where what there is now is beyond the limits, it is
+-- a new question, with a deadline of its own. Where it is within them nobody need be asked, but it is not gone on with: a
+-- smaller set would leave members behind that the destination has, and one of the same size is of other members. The run
+-- stops as a defect, with no one removed; once it is aborted, the next plans anew from what is there.
+create function retl.recheck(r retl.run, p_members bigint, p_digest bytea) returns jsonb
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if p_members <> r.planned_removed or p_digest <> r.removal_digest then
+    r.planned_removed := p_members;
+    if retl.beyond(r) is null then
+      raise exception 'the removals are not those that the guard saw' using errcode = 'RM003';
+    end if;
+    update retl.run set planned_removed = p_members, removal_digest = p_digest, parked_at = null, parked_code = null
+      where run_id = r.run_id;
+  end if;
+  return retl.judge(r.run_id);
+end
+$$;
+
+-- Rule 1: plans the removals, once every addition is accepted. What was shown to the guard is what is removed: else it
+-- answers as the guard does.
 create function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
   v_generation bigint;
   s record;
+  v_answer jsonb;
   v_too_large bigint := 0;
 begin
   perform retl.require_phase(r, 'additions');
@@ -488,16 +513,20 @@ begin
   p_max_remove := least(p_max_remove, r.max_request_bytes);
   perform retl.require_clear(r);
   perform retl.require_all_accepted(r, 'upsert', r.additions_end - r.first_sequence + 1);
+  -- Where no removal is planned none is made. But a native replacement drops at its finish whatever was not uploaded.
+  if r.planned_removed > 0 or r.strategy = 'native-replace' then
+    select * into s from retl.unwanted(p_run);
+    v_answer := retl.recheck(r, s.members, s.digest);
+    if v_answer is not null then
+      return v_answer;
+    end if;
+  end if;
   if r.strategy = 'native-replace' then
     update retl.run set phase = 'removals', removals_end = r.additions_end where run_id = p_run;
     return jsonb_build_object('kind', 'planned', 'removals', 0);
   end if;
   if r.planned_removed > 0 then
     select generation_id into strict v_generation from retl.generation where run_id = p_run and state = 'sealed';
-    select * into s from retl.unwanted(p_run);
-    if s.members <> r.planned_removed or s.digest <> r.removal_digest then
-      raise exception 'the removals are not those that the guard saw' using errcode = 'RM003';
-    end if;
     if retl.collect_removals(p_run, r.target_id, v_generation) <> r.planned_removed then
       raise exception 'the removal bytes of some members are not there' using errcode = 'RM003';
     end if;
@@ -531,16 +560,36 @@ begin
 end
 $$;
 
--- Rule 1: no finish before every removal is accepted.
-create function retl.begin_finish(p_run bigint, p_epoch bigint) returns void
+-- Rule 1: no finish before every removal is accepted. The removals are held against the guard once more: those that were
+-- made, and for a native replacement those that its finish is about to make.
+create function retl.begin_finish(p_run bigint, p_epoch bigint) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
+  v_members bigint;
+  v_digest bytea;
+  v_answer jsonb;
 begin
   perform retl.require_phase(r, 'removals');
   perform retl.require_clear(r);
   perform retl.require_all_accepted(r, 'remove', r.removals_end - r.additions_end);
+  if r.strategy = 'native-replace' then
+    select s.members, s.digest into v_members, v_digest from retl.unwanted(p_run) s;
+  else
+    execute format('select count(*), sha256(coalesce(string_agg(identity_hash, ''''::bytea order by identity_hash), ''''))
+      from retl.operation_%s where sequence between $1 and $2', p_run)
+      into v_members, v_digest using r.additions_end + 1, r.removals_end;
+    -- No approval helps where they are not the planned ones: it comes after the deed.
+    if v_members <> r.planned_removed or v_digest <> r.removal_digest then
+      raise exception 'rule 1: the removals that were made are not those that were planned' using errcode = 'RM003';
+    end if;
+  end if;
+  v_answer := retl.recheck(r, v_members, v_digest);
+  if v_answer is not null then
+    return v_answer;
+  end if;
   update retl.run set phase = 'finish' where run_id = p_run;
+  return jsonb_build_object('kind', 'passed');
 end
 $$;
 
@@ -683,6 +732,12 @@ begin
   if p_closing in ('discarded', 'invalid') and r.phase not in ('init', 'extract', 'seal', 'guard') then
     raise exception 'rule 8: a run that has sent members is not discarded' using errcode = 'RM003';
   end if;
+  if p_closing = 'guard-rejected' and (r.parked_at is null or retl.verdict(r) is distinct from 'rejected') then
+    raise exception 'nobody has rejected what the guard asks' using errcode = 'RM003';
+  end if;
+  if p_closing = 'guard-expired' and (r.parked_at is null or retl.verdict(r) is not null or retl.approval_left(r) > 0) then
+    raise exception 'what the guard asks is answered, or the deadline has not passed' using errcode = 'RM003';
+  end if;
   update retl.batch set state = 'not-applied', reason = 'closed', retry_at = clock_timestamp()
     where run_id = p_run and state = 'prepared';
   -- Rejections and refused requests are evidence, too: their operations say who was meant.
@@ -760,7 +815,7 @@ $$;
 revoke all on all functions in schema retl from public;
 grant execute on function
   retl.admit, retl.begin_attempt, retl.record_baseline, retl.create_candidate, retl.loaded, retl.seal, retl.plan,
-  retl.guard, retl.prepare_batches, retl.retry_batch, retl.prepare_step, retl.mark_sending, retl.mark_resending,
+  retl.guard, retl.decide, retl.prepare_batches, retl.retry_batch, retl.prepare_step, retl.mark_sending, retl.mark_resending,
   retl.mark_unknown, retl.mark_not_applied, retl.mark_refused, retl.mark_staged, retl.record_progress,
   retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.fold, retl.promote,
   retl.close_run, retl.release_run, retl.prune

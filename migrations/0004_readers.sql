@@ -45,6 +45,8 @@ grant select (batch_id, run_id, action, operations, sending, resends, retry_of, 
     to_change, accepted, rejected, added, changed, position, folded, settled_at)
   on retl.batch to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
+grant select (approval_id, run_id, generation_digest, removals, removal_digest, shown, verdict, via, decided_at)
+  on retl.approval to retl_inspector;
 
 -- Whole requests that were refused are few among many; a list of them must not read the many.
 create index batch_refused on retl.batch (run_id) where state = 'refused';
@@ -222,6 +224,7 @@ begin
 end
 $$;
 
+grant execute on function retl.shown_digest to retl_inspector, retl_reader, retl_runtime;
 revoke all on function retl.search_operation, retl.find_operation, retl.readable_generation, retl.held_by, retl.trace_member,
   retl.trace_key, retl.rejected_identities from public;
 grant execute on function retl.held_by, retl.trace_member, retl.trace_key, retl.rejected_identities

@@ -13,6 +13,28 @@ create sequence retl.generation_number as bigint;
 
 -- Tables
 
+create table retl.approval (
+  approval_id bigint generated always as identity not null,
+  run_id bigint not null,
+  generation_digest retl.sha256 not null,
+  removals bigint not null,
+  removal_digest retl.sha256 not null,
+  shown retl.sha256 not null,
+  verdict text not null,
+  decided_by text not null,
+  because text,
+  via text not null,
+  decided_at timestamp with time zone not null default clock_timestamp(),
+  constraint approval_because_check CHECK (((length(because) >= 1) AND (length(because) <= 20000))),
+  constraint approval_check CHECK (((verdict = 'approved'::text) OR (via = ANY (ARRAY['cli'::text, 'update'::text])))),
+  constraint approval_decided_by_check CHECK (((length(decided_by) >= 1) AND (length(decided_by) <= 200))),
+  constraint approval_pkey PRIMARY KEY (approval_id),
+  constraint approval_removals_check CHECK ((removals >= 0)),
+  constraint approval_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
+  constraint approval_run_id_shown_key UNIQUE (run_id, shown),
+  constraint approval_verdict_check CHECK ((verdict = ANY (ARRAY['approved'::text, 'rejected'::text]))),
+  constraint approval_via_check CHECK ((via = ANY (ARRAY['cli'::text, 'update'::text, 'input'::text, 'plan'::text])))
+);
 create table retl.attempt (
   epoch bigint not null,
   run_id bigint not null,
@@ -196,6 +218,7 @@ create table retl.run (
   max_removal_share numeric,
   max_removals bigint,
   empty_snapshot text not null,
+  approval_deadline_ms bigint not null,
   max_batch_rows integer not null,
   max_request_bytes bigint not null,
   may_resend boolean not null,
@@ -212,16 +235,20 @@ create table retl.run (
   additions_end bigint,
   removals_end bigint,
   operations_hold_bytes boolean,
+  parked_at timestamp with time zone,
+  parked_code text,
   replacement_status text,
   opened_at timestamp with time zone not null default now(),
   sealed_at timestamp with time zone,
   closed_at timestamp with time zone,
+  constraint run_approval_deadline_ms_check CHECK (((approval_deadline_ms >= 1) AND (approval_deadline_ms <= '31536000000'::bigint))),
   constraint run_check CHECK ((first_sequence = ((run_id << 32) + 1))),
   constraint run_check1 CHECK (((additions_end >> 32) = run_id)),
   constraint run_check2 CHECK ((((removals_end >> 32) = run_id) AND (removals_end >= additions_end))),
-  constraint run_check3 CHECK (((closing IS NULL) = (closed_at IS NULL))),
-  constraint run_check4 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
-  constraint run_check5 CHECK (((closing IS NULL) OR (released IS NULL))),
+  constraint run_check3 CHECK ((num_nulls(parked_at, parked_code) = ANY (ARRAY[0, 2]))),
+  constraint run_check4 CHECK (((closing IS NULL) = (closed_at IS NULL))),
+  constraint run_check5 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
+  constraint run_check6 CHECK (((closing IS NULL) OR (released IS NULL))),
   constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text]))),
   constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
   constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
@@ -230,6 +257,7 @@ create table retl.run (
   constraint run_max_remove_bytes_check CHECK ((max_remove_bytes >= 0)),
   constraint run_max_request_bytes_check CHECK ((max_request_bytes >= 1)),
   constraint run_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
+  constraint run_parked_code_check CHECK ((parked_code = ANY (ARRAY['empty-snapshot'::text, 'max-removals'::text, 'max-removal-share'::text]))),
   constraint run_phase_check CHECK ((phase = ANY (ARRAY['init'::text, 'extract'::text, 'seal'::text, 'guard'::text, 'additions'::text, 'removals'::text, 'finish'::text, 'promote'::text, 'complete'::text]))),
   constraint run_pkey PRIMARY KEY (run_id),
   constraint run_released_check CHECK ((released = ANY (ARRAY['cancelled'::text, 'failed'::text, 'blocked'::text]))),
@@ -289,6 +317,7 @@ CREATE INDEX run_target ON retl.run USING btree (target_id, run_id);
 
 -- Triggers
 
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.approval FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.attempt FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER keep_outcome BEFORE UPDATE ON retl.batch FOR EACH ROW EXECUTE FUNCTION retl.keep_outcome();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.log_entry FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
@@ -297,24 +326,32 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXE
 
 -- Functions
 
-function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone)
-  returns jsonb, language plpgsql, security definer, body sha256:4f828e790636ce117715f5c4da337cc694ec41f0453f4dcf919053fda99e0060
+function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone)
+  returns jsonb, language plpgsql, security definer, body sha256:4fd9a90eb1a63381023e209267422437be9332a92b6652d6fc31dba8952e593c
+function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
+  returns void, language sql, body sha256:6677394b3a954ffb50f30e30a68ca5912222ad48f98fc615c1bf34307e4ec11c
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
   returns bigint, language plpgsql, body sha256:bdb10de286079d8ba793b3966b177bcee1b8045651f0627d0f8c22a41528f779
+function retl.approval_left(r retl.run)
+  returns bigint, language sql, stable, body sha256:db0b1cbce6d95a6e1fb2ad437f0d0f1e705bd6f5dbdd1c22f9ab7efd085635d2
 function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_step text)
   returns bigint, language plpgsql, security definer, body sha256:ae6a0013499b5a7c7698a7f2573bb0751b5f69554136c5b2dc04b39390ea9687
 function retl.begin_finish(p_run bigint, p_epoch bigint)
-  returns void, language plpgsql, security definer, body sha256:be51e064b0aad6c25adbba53d8948a7d1f70d74faa76eb8ea8daf71acee93fce
+  returns jsonb, language plpgsql, security definer, body sha256:abee2a69df9ddae2627a87a04196f01d58386ec2b3267f4b7938eae51fdd6d7c
 function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:08eb70f62128ca59223b1cfd13915d040a0c555bb4600111a7a12c0c256eb81f
+  returns jsonb, language plpgsql, security definer, body sha256:4efb006bc9d8ab8ed31cebea2ba8ea5997dd2aa61b8fb8c9e9e7cf7d21a1be21
+function retl.beyond(r retl.run)
+  returns text, language sql, immutable, body sha256:3af8e0e1951c9c5fb0af912df2ce6380fc6fd6d0e1de7b05ab66b44c921ac9a6
 function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text)
-  returns void, language plpgsql, security definer, body sha256:a3ceebff629ff11b8b77b137f3be7d2963565d10761a2b346a3d1abb50910e4d
+  returns void, language plpgsql, security definer, body sha256:709dee2463ce5dc2c8b41bc8617309c6c90dc8b57111ebd02ccfd9f9cc91e93f
 function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint)
   returns bigint, language plpgsql, body sha256:fe1ebebfce65294c0cedbb7a5aeb390810a12fac0cd9780cea2f6398e8849d3e
 function retl.create_candidate(p_run bigint, p_epoch bigint)
   returns bigint, language plpgsql, security definer, body sha256:2f6eb175df05b9cdfbad8841503713e042668138901f2428ebcc549c8af596a7
 function retl.deadline(p_ms bigint)
   returns timestamp with time zone, language plpgsql, body sha256:d501db855a1232379bff94b2904bc9fc3e04dd5132a458cb26fa8d36e935d18d
+function retl.decide(p_run bigint, p_shown bytea, p_verdict text, p_by text, p_because text, p_via text)
+  returns jsonb, language plpgsql, security definer, body sha256:3488d8a4cd16878344289de1463685ed6ff2ec27d2d3c68f379ffe73f4dd1b98
 function retl.doubt(p_batch bytea, p_code text, p_retry_ms bigint)
   returns void, language sql, body sha256:6eb262f004290b1967912dfc21f44f982de8077ac85f8ab06017c3cfa6b38b08
 function retl.entry_bytes(e retl.log_entry)
@@ -327,14 +364,16 @@ function retl.fold_first(p_target bigint)
   returns boolean, language plpgsql, body sha256:9a3cd90f390a6ac771867958304530409e8850477a5b48321b598aa1caecba35
 function retl.generation_digest(p_generation bigint)
   returns bytea, language plpgsql, body sha256:d41a20b0bbb5146c88545ab034cbff0f4aa0096e233340ac9200fa70e5ee222c
-function retl.guard(p_run bigint, p_epoch bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:fab4db533f77306e86690906f252f7400446a06c8e319ef1d008bff66ed225fa
+function retl.guard(p_run bigint, p_epoch bigint, p_approve_up_to bigint DEFAULT NULL::bigint, p_plan_generation bytea DEFAULT NULL::bytea, p_plan_removals bigint DEFAULT NULL::bigint, p_plan_digest bytea DEFAULT NULL::bytea)
+  returns jsonb, language plpgsql, security definer, body sha256:edb69a70b3e739f0e6d8064d952dc608f5fe394383d88a3950c162ad327ab194
 function retl.has_unresolved(p_run bigint)
   returns boolean, language sql, stable, body sha256:6a32fa1e46ffb7f04ef5396a3d26212d8b87e5487681759d4af40dd275d2346e
 function retl.held_by(p_target bigint, p_identity bytea, OUT sequence bigint, OUT payload_hash bytea)
   returns record, language plpgsql, stable, security definer, body sha256:33c0977d2e62f9967369fd053aade131fe4556d07b2e0f21f40b933736f89c3b
 function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea)
   returns bigint, language plpgsql, body sha256:047bc3889f4f657201ae93278664bb92a9f15b31932cf48f41e1c61899e6c855
+function retl.judge(p_run bigint)
+  returns jsonb, language plpgsql, body sha256:f89095d64eb68c06c9e3ba367f1381fec3fe0ed12a1bce27b309153d8dd867ba
 function retl.keep_outcome()
   returns trigger, language plpgsql, body sha256:c6b796aa57014b04f78c2c2c815bca12ffe4256d77f2c6426c3a2e85b5df3f18
 function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint, p_write_form text DEFAULT ''::text)
@@ -367,6 +406,8 @@ function retl.prune(p_run bigint, p_limit integer)
   returns integer, language plpgsql, security definer, body sha256:9830c19d99beb7fedcd10d7d16b74e5fc3dc667bc6ac2787fe2e39c234614b4e
 function retl.readable_generation(p_run bigint)
   returns bigint, language sql, stable, body sha256:94978d0b38150093a6ad564b0e3d2937b64f007ee6a007c19005448aeb27314a
+function retl.recheck(r retl.run, p_members bigint, p_digest bytea)
+  returns jsonb, language plpgsql, body sha256:0aed3835f4b328e563a6d05bc44006e555cbfa815e2165e2dc84b570000200bc
 function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_proof text, p_note text)
   returns void, language plpgsql, security definer, body sha256:43a6fdc1092bdcbd9955d2bcd8adcfef499fb9de993b9229e8be699a1cbeb74c
 function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text)
@@ -401,18 +442,25 @@ function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receip
   returns bigint, language plpgsql, security definer, body sha256:ffd5ea5531100265fac9a7916b16a9007d2f8fad7b5d6676aa0d2003f7516e32
 function retl.settle_step(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_store_keys text[], p_store_values text[])
   returns bigint, language plpgsql, security definer, body sha256:e6e73e8c15786a9857f0e7136ac682efe47893404865a71e9903ca655ba8643a
+function retl.shown_digest(p_run bigint)
+  returns bytea, language sql, stable, security definer, body sha256:84625a7d3804e4fc5ca0be05f5beea2a0f8aa7548801346b62d7b761c2526332
+function retl.shown_of(p_generation bytea, p_removals bigint, p_removed bytea)
+  returns bytea, language sql, immutable, body sha256:08c64503646b38a528822e4063a89fbab195d0be13ad565586af10fe9615d944
 function retl.trace_key(p_target bigint, p_key text, p_before bigint, p_limit integer)
   returns TABLE(run_id bigint, snapshot text, given text, identity_hash bytea), language plpgsql, stable, security definer, body sha256:3cf6df5ecdd9f6c2905dcaa9727a901a1e119b0964f4e3be7ffc3705aec1896d
 function retl.trace_member(p_target bigint, p_identity bytea, p_before bigint, p_limit integer)
   returns TABLE(run_id bigint, snapshot text, desired_hash bytea, plan text, sequence bigint, change text, payload_hash bytea), language plpgsql, stable, security definer, body sha256:ffebd52fcc19df7de2d26b56f19b19c0a35492db1dc2d1b1fba36d5c555532c6
 function retl.unwanted(p_run bigint, OUT members bigint, OUT digest bytea)
   returns record, language plpgsql, stable, body sha256:79ca5907f8946a7c1896e13fb78f8c7118b5fde6894d34087921117728040296
+function retl.verdict(r retl.run)
+  returns text, language sql, stable, body sha256:c695461e7445c9865ccc83fa6fec70a076e50f6562fd355a4347908e906042c6
 function retl.write_store(p_target bigint, p_keys text[], p_values text[])
   returns void, language plpgsql, body sha256:4fe6dd6bfbc4facda5f29cd58648fbb394431b171ee9589e52c420ebac5006cf
 
 -- What retl_runtime may
 
 grant usage on schema retl to retl_runtime;
+grant select on retl.approval to retl_runtime;
 grant select on retl.attempt to retl_runtime;
 grant select on retl.batch to retl_runtime;
 grant select on retl.generation to retl_runtime;
@@ -426,14 +474,15 @@ grant select on retl.revision to retl_runtime;
 grant select on retl.run to retl_runtime;
 grant select on retl.store to retl_runtime;
 grant select on retl.target to retl_runtime;
-grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone) to retl_runtime;
+grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone) to retl_runtime;
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_finish(bigint,bigint) to retl_runtime;
 grant execute on function retl.begin_removals(bigint,bigint,bigint) to retl_runtime;
 grant execute on function retl.close_run(bigint,bigint,text,text) to retl_runtime;
 grant execute on function retl.create_candidate(bigint,bigint) to retl_runtime;
+grant execute on function retl.decide(bigint,bytea,text,text,text,text) to retl_runtime;
 grant execute on function retl.fold(bigint,bigint,integer) to retl_runtime;
-grant execute on function retl.guard(bigint,bigint) to retl_runtime;
+grant execute on function retl.guard(bigint,bigint,bigint,bytea,bigint,bytea) to retl_runtime;
 grant execute on function retl.held_by(bigint,bytea) to retl_runtime;
 grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint,text) to retl_runtime;
 grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint) to retl_runtime;
@@ -456,6 +505,7 @@ grant execute on function retl.retry_batch(bigint,bigint,bytea,bytea[],bigint[],
 grant execute on function retl.seal(bigint,bigint,bigint,bigint) to retl_runtime;
 grant execute on function retl.settle_batch(bigint,bigint,bytea,text,bigint[],text[],text[],text[],text[]) to retl_runtime;
 grant execute on function retl.settle_step(bigint,bigint,bytea,text,text[],text[]) to retl_runtime;
+grant execute on function retl.shown_digest(bigint) to retl_runtime;
 grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_runtime;
 grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_runtime;
 
@@ -470,18 +520,21 @@ grant select on retl.log_head to retl_inspector;
 grant select on retl.migration to retl_inspector;
 grant select on retl.mirror to retl_inspector;
 grant select on retl.run to retl_inspector;
+grant select (approval_id, run_id, generation_digest, removals, removal_digest, shown, verdict, via, decided_at) on retl.approval to retl_inspector;
 grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, to_add, to_change, accepted, rejected, added, changed, position, folded, settled_at) on retl.batch to retl_inspector;
 grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
 grant execute on function retl.held_by(bigint,bytea) to retl_inspector;
 grant execute on function retl.rejected_identities(bigint[]) to retl_inspector;
+grant execute on function retl.shown_digest(bigint) to retl_inspector;
 grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_inspector;
 grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_inspector;
 
 -- What retl_reader may
 
 grant usage on schema retl to retl_reader;
+grant select on retl.approval to retl_reader;
 grant select on retl.attempt to retl_reader;
 grant select on retl.batch to retl_reader;
 grant select on retl.generation to retl_reader;
@@ -497,6 +550,7 @@ grant select on retl.store to retl_reader;
 grant select on retl.target to retl_reader;
 grant execute on function retl.held_by(bigint,bytea) to retl_reader;
 grant execute on function retl.rejected_identities(bigint[]) to retl_reader;
+grant execute on function retl.shown_digest(bigint) to retl_reader;
 grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_reader;
 grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_reader;
 grant select on every later table of the owner to retl_reader;

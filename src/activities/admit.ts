@@ -66,6 +66,7 @@ async function tryAdmit(
     maxRemovalShare: settings.safety.maxRemovalShare,
     maxRemovals: settings.safety.maxRemovals,
     emptySnapshot: settings.safety.emptySnapshot,
+    approvalDeadlineMs: settings.safety.approvalDeadlineMs,
     maxBatchRows: destination.limits.rows,
     maxRequestBytes: destination.limits.bytes,
     mayResend: destination.capabilities.recovery === 'idempotent',

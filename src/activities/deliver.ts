@@ -2,11 +2,12 @@
 
 import { largestPayloadAllowed } from '../domain/request.ts';
 import { refusals } from '../journal/batch-record.ts';
-import { beginFinish, beginRemovals } from '../journal/runs.ts';
+import { beginFinish, beginRemovals, type GuardAnswer } from '../journal/runs.ts';
 import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import { bindDestination } from './binding.ts';
 import { DeliveryWindow } from './delivery/window.ts';
 import type { Dependencies } from './deps.ts';
+import { guarded } from './guarded.ts';
 import { attachWriter } from './init.ts';
 import type { DeliverArgs, StepResult } from './results.ts';
 
@@ -26,8 +27,9 @@ export async function deliver(deps: Dependencies, args: DeliverArgs): Promise<St
     if (refused.requests + refused.operations > 0) {
       return { kind: 'rejected', code: refused.code ?? 'rejected', counts: await a.counts() };
     }
-    if (!args.resolveOnly) await moveOn(a, args.action);
-    return { kind: 'done', counts: await a.counts() };
+    const held = args.resolveOnly ? null : await moveOn(a, args.action);
+    const counts = await a.counts();
+    return held === null ? { kind: 'done', counts } : guarded(held, counts);
   });
 }
 
@@ -42,10 +44,11 @@ async function deliverWindow(
   return { ...end, counts: await a.counts() };
 }
 
-async function moveOn(a: RunAttempt, action: 'upsert' | 'remove'): Promise<void> {
+/** The guard looks again: `null` where the next phase has begun. */
+async function moveOn(a: RunAttempt, action: 'upsert' | 'remove'): Promise<GuardAnswer | null> {
   if (action === 'remove') return beginFinish(a.deps.journal, a.attempt);
   const { adapter, options, limits } = bindDestination(a.deps, a.settings);
-  await beginRemovals(
+  return beginRemovals(
     a.deps.journal,
     a.attempt,
     largestPayloadAllowed(adapter.frame('remove', options), limits.bytes),

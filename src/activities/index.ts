@@ -2,6 +2,7 @@
 
 import { admitRun } from './admit.ts';
 import { close, release } from './close.ts';
+import { decideRun } from './decide.ts';
 import { deliver } from './deliver.ts';
 import type { Dependencies } from './deps.ts';
 import { extract } from './extract.ts';
@@ -9,7 +10,16 @@ import { failing } from './failures.ts';
 import { finishRun } from './finish.ts';
 import { initRun } from './init.ts';
 import { promoteRun } from './promote.ts';
-import type { AdmitArgs, CloseArgs, DeliverArgs, ReleaseArgs, RunRef, StepArgs } from './results.ts';
+import type {
+  AdmitArgs,
+  CloseArgs,
+  DecideArgs,
+  DeliverArgs,
+  GuardArgs,
+  ReleaseArgs,
+  RunRef,
+  StepArgs,
+} from './results.ts';
 import { guardRun, sealRun } from './seal.ts';
 
 export function createActivities(deps: Dependencies) {
@@ -19,7 +29,8 @@ export function createActivities(deps: Dependencies) {
     init: (args: StepArgs) => run(() => initRun(deps, args)),
     extract: (ref: RunRef) => run(() => extract(deps, ref)),
     seal: (ref: RunRef) => run(() => sealRun(deps, ref)),
-    guard: (ref: RunRef) => run(() => guardRun(deps, ref)),
+    guard: (args: GuardArgs) => run(() => guardRun(deps, args)),
+    decide: (args: DecideArgs) => run(() => decideRun(deps, args)),
     deliver: (args: DeliverArgs) => run(() => deliver(deps, args)),
     finish: (args: StepArgs) => run(() => finishRun(deps, args)),
     promote: (ref: RunRef) => run(() => promoteRun(deps, ref)),

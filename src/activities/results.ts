@@ -1,6 +1,7 @@
 /** What activities answer to the workflow: counts, codes and ids only. Imported by the workflow as types. */
 
-import type { Phase, RunCounts } from '../domain/run.ts';
+import type { GuardCode, PlanRef } from '../domain/messages.ts';
+import type { Closing, Phase, RunCounts } from '../domain/run.ts';
 
 /** Names one run and who holds it: the argument of every activity after `admit`. */
 export interface RunRef {
@@ -19,7 +20,14 @@ export type AdmitResult =
   | {
       readonly kind: 'admitted';
       readonly run: string;
-      readonly resume: 'fresh' | 'held' | 'sealed' | 'discard' | 'expired';
+      readonly resume:
+        | 'fresh'
+        | 'held'
+        | 'sealed'
+        | 'discard'
+        | 'expired'
+        | 'guard-rejected'
+        | 'guard-expired';
       readonly phase: Phase;
       /** Something of it is sending, staged or unknown. */
       readonly unresolved: boolean;
@@ -47,7 +55,31 @@ export type StepResult =
   /** Configuration must change first; nothing was applied. `code` is the adapter's. */
   | { readonly kind: 'misconfigured'; readonly code: string; readonly counts: RunCounts }
   /** Told to stop launching; what was in flight is recorded. */
-  | { readonly kind: 'stopped'; readonly counts: RunCounts };
+  | { readonly kind: 'stopped'; readonly counts: RunCounts }
+  /** The guard has looked again, before removals or finish. */
+  | Held
+  | Unapproved;
+
+/** Parked: the guard asks, and nothing goes on before an answer. */
+export interface Held {
+  readonly kind: 'held';
+  readonly code: GuardCode;
+  readonly removals: number;
+  /** Members held before the run. */
+  readonly held: number;
+  /** What an answer must name. */
+  readonly shown: string;
+  /** Ms until the deadline, by the journal's clock. */
+  readonly leftMs: number;
+  readonly counts: RunCounts;
+}
+
+/** Rejected, or not answered in time: the run is to be closed so. */
+export interface Unapproved {
+  readonly kind: 'guard-rejected' | 'guard-expired';
+  readonly code: GuardCode;
+  readonly counts: RunCounts;
+}
 
 export interface Wait {
   readonly kind: 'wait';
@@ -74,14 +106,20 @@ export type SealResult =
       readonly counts: RunCounts;
     };
 
+export interface GuardArgs extends RunRef {
+  /** Removals that whoever started the run approves beforehand. */
+  readonly approveUpTo?: number;
+  /** The saved plan that the run is to carry out, and no other. */
+  readonly plan?: PlanRef;
+}
+
 export type GuardResult =
-  | { readonly kind: 'passed'; readonly counts: RunCounts }
-  | {
-      readonly kind: 'held';
-      readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share';
-      readonly held: number;
-      readonly counts: RunCounts;
-    }
+  /** `approved`: how many removals were approved by `approveUpTo`. */
+  | { readonly kind: 'passed'; readonly approved: number; readonly counts: RunCounts }
+  | Held
+  | Unapproved
+  /** The run's plan is not the saved one; nothing was sent. */
+  | { readonly kind: 'plan-stale'; readonly counts: RunCounts }
   /** A removal over the byte limit, which was lowered since that member was accepted. */
   | { readonly kind: 'invalid'; readonly code: string; readonly message: string; readonly counts: RunCounts };
 
@@ -99,8 +137,20 @@ export interface DeliverArgs extends RunRef {
   readonly resolveOnly: boolean;
 }
 
+/** An answer to what the guard asks, through Temporal: no names and no reasons. */
+export interface DecideArgs {
+  readonly run: string;
+  readonly shown: string;
+  readonly verdict: 'approved' | 'rejected';
+}
+
+export type DecideResult =
+  | { readonly kind: 'decided' }
+  /** Nothing was recorded. */
+  | { readonly kind: 'refused'; readonly why: 'not-parked' | 'stale' | 'expired' | 'answered' | 'closed' };
+
 export interface CloseArgs extends RunRef {
-  readonly closing: 'rejected' | 'aborted' | 'guard-rejected' | 'invalid' | 'discarded' | 'expired';
+  readonly closing: Exclude<Closing, 'completed'>;
   readonly reason: string | null;
 }
 

@@ -2,12 +2,14 @@
 
 import { ERROR_CODES, type ErrorCode } from '../domain/errors.ts';
 import { largestPayloadAllowed } from '../domain/request.ts';
+import { approvedByInput } from '../journal/approvals.ts';
 import { fold, guard, plan, seal } from '../journal/runs.ts';
-import { goOn, withAttempt } from './attempt.ts';
+import { goOn, type RunAttempt, withAttempt } from './attempt.ts';
 import { bindDestination } from './binding.ts';
 import type { Dependencies } from './deps.ts';
+import { guarded } from './guarded.ts';
 import { FOLD_BATCHES } from './promote.ts';
-import type { GuardResult, RunRef, SealResult } from './results.ts';
+import type { GuardArgs, GuardResult, RunRef, SealResult } from './results.ts';
 
 /** @throws RetlError, JournalError */
 export async function sealRun(deps: Dependencies, ref: RunRef): Promise<SealResult> {
@@ -36,20 +38,31 @@ function inWords(code: string, count: number, keys: readonly string[]): string {
 }
 
 /** Plans the additions, counts the removals, and compares them with the safety limits. @throws JournalError */
-export async function guardRun(deps: Dependencies, ref: RunRef): Promise<GuardResult> {
-  return withAttempt(deps, ref, 'guard', async (a) => {
-    if (a.record.phase !== 'guard') return { kind: 'passed', counts: await a.counts() };
+export async function guardRun(deps: Dependencies, args: GuardArgs): Promise<GuardResult> {
+  return withAttempt(deps, args, 'guard', async (a) => {
+    // The phase is over already: an earlier attempt's answer was lost.
+    if (a.record.phase !== 'guard') return passed(a);
     // What closed runs of this target had accepted takes part in the diff (rule 6).
     while ((await fold(deps.journal, a.attempt, FOLD_BATCHES)) > 0) goOn(a);
     await plan(deps.journal, a.attempt);
-    const result = await guard(deps.journal, a.attempt);
+    const result = await guard(deps.journal, a.attempt, args);
     const counts = await a.counts();
-    if (result.kind === 'passed') return { kind: 'passed', counts };
-    if (result.kind === 'oversized') {
-      const code = 'data.operation-too-large';
-      return { kind: 'invalid', code, message: inWords(code, result.count, []), counts };
+    switch (result.kind) {
+      case 'passed':
+        return passed(a);
+      case 'stale':
+        return { kind: 'plan-stale', counts };
+      case 'oversized': {
+        const code = 'data.operation-too-large';
+        return { kind: 'invalid', code, message: inWords(code, result.count, []), counts };
+      }
+      default:
+        return guarded(result, counts);
     }
-    const { held } = await a.reload();
-    return { kind: 'held', code: result.code, held, counts };
   });
+}
+
+async function passed(a: RunAttempt): Promise<GuardResult> {
+  const approved = await approvedByInput(a.deps.journal, a.attempt.run);
+  return { kind: 'passed', approved, counts: await a.counts() };
 }

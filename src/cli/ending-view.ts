@@ -10,7 +10,7 @@ import { whole } from './progress-view.ts';
 
 const FAILED: { readonly [T in FailureType]: string } = {
   refused: 'refused',
-  'guard-held': 'held by the guard; nothing was removed',
+  'guard-held': 'not approved; nobody was removed',
   rejected: 'stopped: the destination rejected members',
   invalid: 'stopped: configuration or data must be mended first',
   blocked: 'blocked: an outcome cannot be verified',

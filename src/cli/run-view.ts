@@ -9,12 +9,13 @@ import { span } from './progress-view.ts';
 export function stateOf(run: RunSummary): string {
   if (run.state !== 'open') return run.state;
   if (run.released !== null) return `${run.released}, resumable`;
+  if (run.parked !== null) return `parked (${run.phase})`;
   return isWaiting(run) ? `waiting (${run.phase})` : `running (${run.phase})`;
 }
 
 /** An outcome that is unknown stops a run until it is verified, by the adapter or by a person. */
 function isWaiting(run: RunSummary): boolean {
-  return run.reason !== null || run.unknownBatches > 0;
+  return run.reason !== null || run.parked !== null || run.unknownBatches > 0;
 }
 
 export function stateStyle(run: RunSummary): Style {
@@ -30,6 +31,7 @@ export function ago(date: Date, now: number): string {
 
 export function reasonOf(run: RunSummary): string {
   const parts = run.reason === null ? [] : [run.reason];
+  if (run.parked !== null) parts.push(`the guard asks: ${run.parked}`);
   const underWay = run.unresolvedBatches - run.unknownBatches;
   if (run.unknownBatches > 0) parts.push(`${counted(run.unknownBatches, 'outcome')} unknown`);
   if (underWay > 0) parts.push(`${counted(underWay, 'batch', 'batches')} under way`);

@@ -196,8 +196,25 @@ export const ERROR_CODES = {
   },
   'run.guard-held': {
     meaning:
-      'The run would remove more members than its safety limits allow. Nothing was sent, nobody was removed.',
-    remedy: 'Check the query; where the removal is meant, raise `safety` for one run.',
+      'The run would remove more members than its safety limits allow. It is parked: nobody was removed, and it waits for an answer.',
+    remedy:
+      'Look at what it would remove; then approve it where that is meant, else reject it. `retl status` says how it stands.',
+    recourse: 'fix',
+  },
+  'run.guard-rejected': {
+    meaning: 'Somebody rejected the removals that the guard asked about. Nobody was removed.',
+    remedy: 'Mend the query or the source; the next run reads it anew.',
+    recourse: 'fix',
+  },
+  'run.guard-expired': {
+    meaning: 'Nobody answered what the guard asked before the deadline. Nobody was removed.',
+    remedy: 'Run again, and approve or reject within `safety.approval_deadline`.',
+    recourse: 'fix',
+  },
+  'run.plan-stale': {
+    meaning:
+      'What the run would do is not what the saved plan showed: the source or the membership has moved past it. Nothing was sent.',
+    remedy: 'Plan again, look at it, and run the new plan.',
     recourse: 'fix',
   },
   'run.rejected': {

@@ -41,6 +41,8 @@ export interface Carried {
   readonly control: 'none' | 'cancel' | 'abort';
   /** Whether this execution began by resuming an earlier run, and so goes on with a fresh one. */
   readonly resumed: boolean;
+  /** What the guard asks of a run that is parked, so that an answer finds the question at once. */
+  readonly parked: Parked | null;
 }
 
 /** Why a run is not moving, for people. `code` is stable; `untilMs` is set where a timer ends the wait. */

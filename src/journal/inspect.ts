@@ -1,6 +1,7 @@
 /** Read-only views of the journal for people: what `status` and `runs` show. No values, no identities. */
 
 import type pg from 'pg';
+import type { GuardCode } from '../domain/messages.ts';
 import type { Phase, RunCounts } from '../domain/run.ts';
 import { date, dateOrNull, number, text, textOrNull } from './decode.ts';
 import { openJournal, run } from './pool.ts';
@@ -21,6 +22,8 @@ export interface RunSummary {
   readonly released: string | null;
   readonly openedAt: Date;
   readonly closedAt: Date | null;
+  /** Which limit the guard asks about, while the run is open and parked; else `null`. */
+  readonly parked: GuardCode | null;
   readonly counts: RunCounts;
   /** On their way, staged, or of unknown outcome. */
   readonly unresolvedBatches: number;
@@ -51,6 +54,7 @@ export async function inspectJournal<T>(url: string, read: (journal: pg.Pool) =>
 const RUNS = `
   select r.run_id::text as run_id, m.name as mirror, coalesce(r.closing, 'open') as state, r.phase, r.reason,
     r.holder_namespace || '/' || r.holder_workflow_id as holder, r.released, r.opened_at, r.closed_at,
+    case when r.closing is null then r.parked_code end as parked,
     coalesce(g.source_rows, 0) as source_rows, coalesce(g.members, 0) as members, coalesce(g.excluded, 0) as excluded,
     coalesce(r.planned_added, 0) as to_add, coalesce(r.planned_changed, 0) as to_change,
     coalesce(r.planned_removed, 0) as to_remove, coalesce(r.planned_unchanged, 0) as unchanged,
@@ -87,6 +91,7 @@ export async function listRuns(
     released: textOrNull(row, 'released'),
     openedAt: date(row, 'opened_at'),
     closedAt: dateOrNull(row, 'closed_at'),
+    parked: textOrNull(row, 'parked') as GuardCode | null,
     counts: decodeCounts(row),
     unresolvedBatches: number(row, 'unresolved'),
     unknownBatches: number(row, 'unknown'),

@@ -4,9 +4,19 @@
  */
 
 import type pg from 'pg';
-import { type Epoch, epoch, type RunId, runId } from '../domain/ids.ts';
+import {
+  type Epoch,
+  epoch,
+  hexOf,
+  type RunId,
+  runId,
+  type Sha256,
+  sha256,
+  sha256FromHex,
+} from '../domain/ids.ts';
+import type { GuardCode, PlanRef } from '../domain/messages.ts';
 import type { Closing } from '../domain/run.ts';
-import { number, object, text } from './decode.ts';
+import { number, object, type Row, text } from './decode.ts';
 import { call, type Queryable } from './pool.ts';
 
 /** Who holds a run, in Temporal's terms. */
@@ -35,6 +45,8 @@ export interface AdmitRequest {
   readonly maxRemovalShare: number | null;
   readonly maxRemovals: number | null;
   readonly emptySnapshot: 'hold' | 'allow';
+  /** Ms that the run waits for an answer once it is parked. */
+  readonly approvalDeadlineMs: number;
   readonly maxBatchRows: number;
   readonly maxRequestBytes: number;
   /** Whether an unknown request may go again with the same bytes and key: the adapter is idempotent (rule 3). */
@@ -47,19 +59,17 @@ export interface AdmitRequest {
 }
 
 export type Admission =
-  /** `fresh`: a new run; `held`: the caller's own; `sealed`: to be continued; `discard`, `expired`: to be closed first. */
-  | {
-      readonly kind: 'admitted';
-      readonly run: RunId;
-      readonly resume: 'fresh' | 'held' | 'sealed' | 'discard' | 'expired';
-    }
+  | { readonly kind: 'admitted'; readonly run: RunId; readonly resume: Resume }
   | { readonly kind: 'busy'; readonly holder: Holder }
   | { readonly kind: 'refused'; readonly code: 'strategy-changed' | 'target-owned' };
+
+/** `fresh`: a new run; `held`: the caller's own; `sealed`: to be continued; the others are to be closed first. */
+export type Resume = 'fresh' | 'held' | 'sealed' | 'discard' | 'expired' | 'guard-rejected' | 'guard-expired';
 
 /** @throws JournalError */
 export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> {
   const answer = object(
-    await call(db, 'retl.admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17)', [
+    await call(db, 'retl.admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18)', [
       r.mirror,
       r.strategy,
       r.targetKey,
@@ -68,6 +78,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
       r.maxRemovalShare,
       r.maxRemovals,
       r.emptySnapshot,
+      r.approvalDeadlineMs,
       r.maxBatchRows,
       r.maxRequestBytes,
       r.mayResend,
@@ -100,8 +111,6 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
       return { kind: 'refused', code: answer.code === 'target-owned' ? 'target-owned' : 'strategy-changed' };
   }
 }
-
-type Resume = Extract<Admission, { kind: 'admitted' }>['resume'];
 
 function resumeKind(word: string): Resume {
   return word as Resume;
@@ -164,29 +173,90 @@ export async function plan(db: Queryable, a: Attempt): Promise<void> {
   await call(db, 'retl.plan($1,$2)', [a.run, a.epoch]);
 }
 
+/** What the guard says where the run may not go on: it is parked, or to be closed. */
+export type GuardAnswer =
+  | ({ readonly kind: 'held' } & Question)
+  | { readonly kind: 'rejected' | 'expired'; readonly code: GuardCode };
+
+/** What a parked run asks, and how long still. */
+export interface Question {
+  readonly code: GuardCode;
+  readonly removals: number;
+  /** Members held before the run. */
+  readonly held: number;
+  /** What an answer must name. */
+  readonly shown: Sha256;
+  /** Ms until the deadline, by the journal's clock. */
+  readonly leftMs: number;
+}
+
 export type GuardResult =
   | { readonly kind: 'passed' }
-  | { readonly kind: 'held'; readonly code: 'empty-snapshot' | 'max-removals' | 'max-removal-share' }
+  | GuardAnswer
+  /** The saved plan is not what the run would do. */
+  | { readonly kind: 'stale' }
   /** So many removals are over the byte limit of one operation. */
   | { readonly kind: 'oversized'; readonly count: number };
 
-/** @throws JournalError */
-export async function guard(db: Queryable, a: Attempt): Promise<GuardResult> {
-  const answer = object(await call(db, 'retl.guard($1,$2)', [a.run, a.epoch]));
-  if (answer.kind === 'passed') return { kind: 'passed' };
-  const code = text(answer, 'code');
-  if (code === 'removal-too-large') return { kind: 'oversized', count: number(answer, 'count') };
-  return { kind: 'held', code: code as Extract<GuardResult, { kind: 'held' }>['code'] };
+/** What whoever started the run has said beforehand. */
+export interface Beforehand {
+  readonly approveUpTo?: number | undefined;
+  readonly plan?: PlanRef | undefined;
 }
 
-/** Rule 1: plans the removals; refused unless every addition is accepted. @throws JournalError */
-export async function beginRemovals(db: Queryable, a: Attempt, maxRemove: number): Promise<void> {
-  await call(db, 'retl.begin_removals($1,$2,$3)', [a.run, a.epoch, maxRemove]);
+/** @throws JournalError; RangeError where a digest of the plan is none. */
+export async function guard(db: Queryable, a: Attempt, said: Beforehand = {}): Promise<GuardResult> {
+  const { approveUpTo, plan: saved } = said;
+  const answer = object(
+    await call(db, `retl.guard($1,$2,$3,decode($4, 'hex'),$5,decode($6, 'hex'))`, [
+      a.run,
+      a.epoch,
+      approveUpTo ?? null,
+      saved === undefined ? null : hexOf(sha256(saved.generation)),
+      saved?.removals ?? null,
+      saved === undefined ? null : hexOf(sha256(saved.removalDigest)),
+    ]),
+  );
+  switch (answer.kind) {
+    case 'passed':
+      return { kind: 'passed' };
+    case 'stale':
+      return { kind: 'stale' };
+    case 'oversized':
+      return { kind: 'oversized', count: number(answer, 'count') };
+    default:
+      return guardAnswer(answer);
+  }
 }
 
-/** Rule 1: refused unless every removal is accepted. @throws JournalError */
-export async function beginFinish(db: Queryable, a: Attempt): Promise<void> {
-  await call(db, 'retl.begin_finish($1,$2)', [a.run, a.epoch]);
+function guardAnswer(answer: Row): GuardAnswer {
+  const code = text(answer, 'code') as GuardCode;
+  if (answer.kind === 'rejected' || answer.kind === 'expired') return { kind: answer.kind, code };
+  const [removals, held] = [number(answer, 'removals'), number(answer, 'held')];
+  const shown = sha256FromHex(text(answer, 'shown'));
+  return { kind: 'held', code, removals, held, shown, leftMs: number(answer, 'left_ms') };
+}
+
+/**
+ * Rule 1: plans the removals; refused unless every addition is accepted. The guard looks again: `null` where they are planned.
+ * @throws JournalError
+ */
+export async function beginRemovals(
+  db: Queryable,
+  a: Attempt,
+  maxRemove: number,
+): Promise<GuardAnswer | null> {
+  const answer = object(await call(db, 'retl.begin_removals($1,$2,$3)', [a.run, a.epoch, maxRemove]));
+  return answer.kind === 'planned' ? null : guardAnswer(answer);
+}
+
+/**
+ * Rule 1: refused unless every removal is accepted. The guard looks again: `null` where the finish has begun.
+ * @throws JournalError
+ */
+export async function beginFinish(db: Queryable, a: Attempt): Promise<GuardAnswer | null> {
+  const answer = object(await call(db, 'retl.begin_finish($1,$2)', [a.run, a.epoch]));
+  return answer.kind === 'passed' ? null : guardAnswer(answer);
 }
 
 /** Folds at most `batches` accepted batches of the target into its table; resolves to what is left. @throws JournalError */

@@ -49,6 +49,12 @@ export class Control {
     return this.#messages;
   }
 
+  /** An answer stands in the journal: whoever waits looks again. */
+  answered(): void {
+    this.#messages += 1;
+    this.heard();
+  }
+
   /** Called whenever somebody has said something: what is shown may have changed. */
   heard: () => void = () => {};
 

@@ -8,7 +8,15 @@ import type { FailureType } from '../domain/messages.ts';
 export class Ending extends Error {
   override readonly name = 'Ending';
   constructor(
-    readonly how: 'cancel' | 'abort' | 'rejected' | 'guard-held' | 'invalid' | 'misconfigured',
+    readonly how:
+      | 'cancel'
+      | 'abort'
+      | 'rejected'
+      | 'guard-rejected'
+      | 'guard-expired'
+      | 'plan-stale'
+      | 'invalid'
+      | 'misconfigured',
     readonly code: string,
     message = code,
   ) {

@@ -1,7 +1,7 @@
 /** The messages of the workflow `mirror`, defined once for the SDK; their words are in domain/messages.ts. */
 
-import { defineQuery, defineSignal } from '@temporalio/workflow';
-import { PROGRESS_QUERY, type Progress } from '../domain/messages.ts';
+import { defineQuery, defineSignal, defineUpdate } from '@temporalio/workflow';
+import { type Decision, PROGRESS_QUERY, type Progress } from '../domain/messages.ts';
 
 /** Stop launching, keep the sealed generation for the next run. */
 export const cancelSignal = defineSignal('cancel');
@@ -11,5 +11,10 @@ export const abortSignal = defineSignal('abort');
 export const pauseSignal = defineSignal('pause');
 /** Go on after `pause`; also looks again at once at whatever the run waits for. */
 export const resumeSignal = defineSignal('resume');
+
+/** Let the removals happen that the guard asks about. */
+export const approveUpdate = defineUpdate<void, [Decision]>('approve');
+/** Close the run; nobody is removed. */
+export const rejectUpdate = defineUpdate<void, [Decision]>('reject');
 
 export const progressQuery = defineQuery<Progress>(PROGRESS_QUERY);

@@ -5,18 +5,23 @@
 
 import {
   ActivityFailure,
+  allHandlersFinished,
   CancellationScope,
   CancelledFailure,
+  condition,
   continueAsNew,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { AdmitResult, RunRef } from '../activities/results.ts';
+import type { AdmitResult, CloseArgs, RunRef } from '../activities/results.ts';
+import { assertNever } from '../domain/assert-never.ts';
 import type { MirrorInput, MirrorResult } from '../domain/messages.ts';
 import { PHASES, type Phase } from '../domain/run.ts';
 import { Control } from './control.ts';
+import { planStale } from './ending-words.ts';
 import { causeOf, defect, Ending, fail } from './endings.ts';
 import { decodeInput } from './input.ts';
-import { admit, deliver, extract, finish, guard, init, promote, seal } from './proxies.ts';
+import { Parking } from './parking.ts';
+import { admit, deliver, extract, finish, guard, init, promote, release, seal } from './proxies.ts';
 import { Run } from './run.ts';
 import { View } from './view.ts';
 
@@ -31,44 +36,109 @@ export async function mirror(input: MirrorInput): Promise<MirrorResult> {
 
 async function execution(input: MirrorInput): Promise<MirrorResult> {
   const control = new Control(input.carried);
-  const view = new View(input.mirror, control);
+  const parking = new Parking(input.carried, control);
+  const stage: Stage = { control, parking, view: new View(input.mirror, control, parking) };
   // Cancellation is a request to stop in good order, not an exception in the middle of a receipt.
-  const result = await CancellationScope.nonCancellable(() => runs(input, control, view));
+  const result = await CancellationScope.nonCancellable(async () => {
+    try {
+      return await runs(input, stage);
+    } finally {
+      // Whoever has answered is told what became of it.
+      await condition(allHandlersFinished);
+    }
+  });
   if (control.cancelledByTemporal && result.outcome !== 'completed') throw new CancelledFailure('cancelled');
   return result;
 }
 
+/** What all runs of an execution share. */
+interface Stage {
+  readonly control: Control;
+  readonly parking: Parking;
+  readonly view: View;
+}
+
 /** Runs until one is fresh: an execution that resumed an earlier run goes on with a new one. */
-async function runs(input: MirrorInput, control: Control, view: View): Promise<MirrorResult> {
+async function runs(input: MirrorInput, stage: Stage): Promise<MirrorResult> {
+  const { control, parking, view } = stage;
   const { firstExecutionRunId } = workflowInfo();
   let resumed = input.carried?.resumed ?? false;
+  let said: MirrorInput = input;
   let last: MirrorResult | null = null;
   for (;;) {
     const admission = await admitted(input.mirror, firstExecutionRunId, control, view);
     if (admission === null) return last ?? neverAdmitted(view);
     const ref: RunRef = { run: admission.run, firstRunId: firstExecutionRunId };
     resumed ||= admission.resume === 'sealed';
-    const run = new Run(ref, control, view, () => carryOn(input.mirror, admission.run, resumed, control));
-    if (admission.resume === 'discard' || admission.resume === 'expired') {
-      const stopped = await run.discard(admission);
+    const run = new Run(ref, control, parking, view, () => carryOn(said, admission.run, resumed, stage));
+    const closing = closedFirst(admission, said);
+    if (closing !== null) {
+      const stopped = await run.discard(admission.phase, closing);
       if (stopped !== null) return stopped;
+      resumed = false;
       continue;
     }
-    last = await run.guarded(() => phases(run, admission.phase));
+    if (said.plan !== undefined && admission.resume === 'sealed') {
+      await release({ ...ref, how: 'cancelled', reason: 'run.plan-stale' }).catch(() => {});
+      view.ended('refused');
+      throw planStale(
+        'An unfinished run of this mirror comes first, and has sent members already: run it without a plan.',
+      );
+    }
+    last = await run.guarded(() =>
+      phases(run, admission.phase, said, (approved) => {
+        said = lessApproved(said, approved);
+      }),
+    );
     if (last.outcome !== 'completed' || !resumed || control.request !== 'none') return last;
     resumed = false;
   }
 }
 
+/** How the run that was found is to be closed before a fresh one; `null`: it is this execution's to go on with. */
+function closedFirst({ resume, phase }: Admitted, { plan }: MirrorInput): CloseArgs['closing'] | null {
+  switch (resume) {
+    case 'discard':
+      return 'discarded';
+    case 'expired':
+    case 'guard-rejected':
+    case 'guard-expired':
+      return resume;
+    case 'sealed':
+      // A saved plan is of the source as it is now; a snapshot of which nothing was sent makes room for it.
+      return plan !== undefined && phase === 'guard' ? 'discarded' : null;
+    case 'fresh':
+    case 'held':
+      return null;
+    default:
+      return assertNever(resume);
+  }
+}
+
+/** Whoever starts an execution approves so many removals in all, whatever the number of its runs. */
+function lessApproved(said: MirrorInput, approved: number): MirrorInput {
+  const { approveUpTo } = said;
+  return approveUpTo === undefined ? said : { ...said, approveUpTo: Math.max(0, approveUpTo - approved) };
+}
+
 /** The phase table. A run that is taken up again enters at the phase it had reached. */
-async function phases(run: Run, from: Phase): Promise<void> {
+async function phases(
+  run: Run,
+  from: Phase,
+  { approveUpTo, plan }: MirrorInput,
+  approvedBeforehand: (removals: number) => void,
+): Promise<void> {
   const { ref } = run;
   const due = (phase: Phase) => PHASES.indexOf(from) <= PHASES.indexOf(phase);
+  const said = {
+    ...(approveUpTo === undefined ? {} : { approveUpTo }),
+    ...(plan === undefined ? {} : { plan }),
+  };
 
   if (due('init')) await run.step('init', () => init(ref));
   if (due('extract')) await run.step('extract', () => extract(ref));
   if (due('seal')) await run.once('seal', () => seal(ref), sealed);
-  if (due('guard')) await run.once('guard', () => guard(ref), passed);
+  if (due('guard')) approvedBeforehand(await run.judged(() => guard({ ...ref, ...said })));
   if (due('additions')) await run.step('additions', (windowMs) => delivery(ref, 'upsert', windowMs));
   if (due('removals')) await run.step('removals', (windowMs) => delivery(ref, 'remove', windowMs));
   if (due('finish')) await run.step('finish', () => finish(ref));
@@ -83,17 +153,7 @@ function sealed(result: Awaited<ReturnType<typeof seal>>): void {
   if (result.kind === 'invalid') throw new Ending('invalid', result.code, result.message);
 }
 
-function passed(result: Awaited<ReturnType<typeof guard>>): void {
-  if (result.kind === 'passed') return;
-  if (result.kind === 'invalid') throw new Ending('invalid', result.code, result.message);
-  const { counts, held, code } = result;
-  throw new Ending(
-    'guard-held',
-    code,
-    `run.guard-held (${code}): the run would remove ${counts.toRemove} of ${held} members. Nothing was sent, nobody was ` +
-      'removed. Check the query; where the removal is meant, raise `safety` for one run.',
-  );
-}
+type Admitted = Extract<AdmitResult, { kind: 'admitted' }>;
 
 /** Resolves to `null` where somebody cancelled before the journal had answered. */
 async function admitted(
@@ -101,7 +161,7 @@ async function admitted(
   firstRunId: string,
   control: Control,
   view: View,
-): Promise<Extract<AdmitResult, { kind: 'admitted' }> | null> {
+): Promise<Admitted | null> {
   let result: AdmitResult | null;
   try {
     result = await control.unlessCancelled(() => admit({ mirror, firstRunId }));
@@ -120,11 +180,19 @@ function neverAdmitted(view: View): MirrorResult {
   return { outcome: 'cancelled', runId: null, counts: view.counts, abortTooLate: false };
 }
 
-/** Continues as new when Temporal suggests it, losing no message: all of them are in what is carried. */
-async function carryOn(name: string, runId: string, resumed: boolean, control: Control): Promise<void> {
+/** Continues as new when Temporal suggests it, losing no message: all of them are in what is carried, or in the journal. */
+async function carryOn(
+  { mirror: name, approveUpTo, plan }: MirrorInput,
+  runId: string,
+  resumed: boolean,
+  { control, parking }: Stage,
+): Promise<void> {
   if (!workflowInfo().continueAsNewSuggested) return;
+  await condition(allHandlersFinished);
   await continueAsNew<typeof mirror>({
     mirror: name,
-    carried: { runId, paused: control.paused, control: control.request, resumed },
+    ...(approveUpTo === undefined ? {} : { approveUpTo }),
+    ...(plan === undefined ? {} : { plan }),
+    carried: { runId, paused: control.paused, control: control.request, resumed, parked: parking.parked },
   });
 }

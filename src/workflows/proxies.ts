@@ -37,6 +37,14 @@ export const { release } = proxyActivities<Activities>({
   retry,
 });
 
+/** An answer to what the guard asks: whoever sent the update waits for it, and so does the end of the execution. */
+export const { decide } = proxyActivities<Activities>({
+  startToCloseTimeout: '40 seconds',
+  scheduleToCloseTimeout: '2 minutes',
+  cancellationType,
+  retry,
+});
+
 /** Requests of a session, and set-based work of the journal. */
 export const { init, seal, guard, finish, promote, close } = proxyActivities<Activities>({
   startToCloseTimeout: '2 hours',

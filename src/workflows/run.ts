@@ -4,12 +4,14 @@
  */
 
 import { ActivityFailure } from '@temporalio/workflow';
-import type { AdmitResult, CloseArgs, RunRef, StepResult } from '../activities/results.ts';
+import type { CloseArgs, GuardResult, Held, RunRef, StepResult } from '../activities/results.ts';
 import { assertNever } from '../domain/assert-never.ts';
 import type { MirrorResult, Waiting } from '../domain/messages.ts';
 import { isSealed, type Phase, type RunCounts } from '../domain/run.ts';
 import type { Control } from './control.ts';
+import { misconfiguredInWords, planStale, rejectedInWords, unapprovedInWords } from './ending-words.ts';
 import { type Cause, causeOf, Ending, fail } from './endings.ts';
+import type { Parking } from './parking.ts';
 import { close, deliver, finish, init, promote, release } from './proxies.ts';
 import type { View } from './view.ts';
 import { unresolvedAfter, type Wait, waitOf } from './waits.ts';
@@ -24,6 +26,7 @@ export class Run {
   constructor(
     readonly ref: RunRef,
     private readonly control: Control,
+    private readonly parking: Parking,
     private readonly view: View,
     private readonly carryOn: () => Promise<void>,
   ) {}
@@ -38,10 +41,17 @@ export class Run {
       const heeded = this.control.messages;
       const result = await this.control.stoppable(() => call(windowMs(window)));
       if (result === null) continue;
+      if (result.kind !== 'held') this.parking.clear();
       this.view.count(result.counts);
       switch (result.kind) {
         case 'done':
           return;
+        case 'held':
+          await this.#park(result, heeded);
+          break;
+        case 'guard-rejected':
+        case 'guard-expired':
+          throw new Ending(result.kind, result.code);
         case 'more':
         case 'stopped':
           break;
@@ -58,6 +68,26 @@ export class Run {
           return assertNever(result);
       }
     }
+  }
+
+  /** Asks the guard until it lets the run pass; resolves to how many removals were approved beforehand. @throws Ending */
+  async judged(call: () => Promise<GuardResult>): Promise<number> {
+    let approved = 0;
+    await this.step('guard', async () => {
+      const result = await call();
+      switch (result.kind) {
+        case 'passed':
+          approved = result.approved;
+          return { kind: 'done', counts: result.counts };
+        case 'invalid':
+          throw new Ending('invalid', result.code, result.message);
+        case 'plan-stale':
+          throw new Ending('plan-stale', 'run.plan-stale');
+        default:
+          return result;
+      }
+    });
+    return approved;
   }
 
   /** Runs an activity that is done when it returns; `check` looks at what it says. @throws Ending */
@@ -91,13 +121,13 @@ export class Run {
   }
 
   /**
-   * An extraction that was never sealed, or a generation too old to resume: closed, once nothing is unresolved. Resolves
-   * to `null` where a fresh run may follow. @throws ApplicationFailure
+   * An extraction that was never sealed, or a generation that must not be resumed: closed, once nothing is unresolved.
+   * Resolves to `null` where a fresh run may follow. @throws ApplicationFailure
    */
-  async discard(admission: Extract<AdmitResult, { kind: 'admitted' }>): Promise<MirrorResult | null> {
-    this.#phase = admission.phase;
+  async discard(phase: Phase, closing: CloseArgs['closing']): Promise<MirrorResult | null> {
+    this.#phase = phase;
     return this.#toTheEnd(async () => {
-      const closed = await this.#close(admission.resume === 'expired' ? 'expired' : 'discarded', null);
+      const closed = await this.#close(closing, null);
       switch (this.control.request) {
         case 'none':
           return null;
@@ -118,6 +148,7 @@ export class Run {
       try {
         return await next();
       } catch (error) {
+        this.parking.clear();
         if (error instanceof Ending) next = () => this.#ended(error);
         else if (error instanceof ActivityFailure) next = () => this.#failed(causeOf(error));
         else throw error;
@@ -136,10 +167,15 @@ export class Run {
         await this.#close('rejected', ending.code);
         this.view.ended('rejected');
         throw fail('rejected', ending.code, rejectedInWords(ending.code, this.view.counts));
-      case 'guard-held':
-        await this.#close('guard-rejected', ending.code);
-        this.view.ended('guard-held');
-        throw fail('guard-held', ending.code, ending.message);
+      case 'guard-rejected':
+      case 'guard-expired':
+        await this.#close(ending.how, ending.code);
+        this.view.ended(ending.how);
+        throw fail('guard-held', `run.${ending.how}`, unapprovedInWords(ending, this.view.counts));
+      case 'plan-stale':
+        await this.#close('discarded', 'run.plan-stale');
+        this.view.ended('refused');
+        throw planStale();
       case 'invalid':
         await this.#close('invalid', ending.code);
         this.view.ended('invalid');
@@ -147,11 +183,7 @@ export class Run {
       case 'misconfigured':
         await this.#release('failed', ending.code);
         this.view.ended('misconfigured');
-        throw fail(
-          'invalid',
-          ending.code,
-          `destination.misconfigured (${ending.code}): nothing was applied. ${MEND}`,
-        );
+        throw fail('invalid', ending.code, misconfiguredInWords(ending.code));
       default:
         return assertNever(ending.how);
     }
@@ -240,6 +272,13 @@ export class Run {
     if (this.control.request !== 'none') throw new Ending(this.control.request, this.control.request);
   }
 
+  /** The question stands in the journal: here it is shown, until somebody answers, asks to look again, or the time is up. */
+  async #park(question: Held, heeded: number): Promise<void> {
+    const { code, deadlineMs } = this.parking.asks(this.ref.run, question);
+    const waiting: Waiting = { kind: 'parked', code, untilMs: deadlineMs, batch: null };
+    await this.view.while(waiting, () => this.control.wait(question.leftMs, heeded));
+  }
+
   async #waitFor({ kind, code, ms, batch }: Wait, heeded: number): Promise<void> {
     const waiting: Waiting = { kind, code, untilMs: ms === null ? null : Date.now() + ms, batch };
     await this.view.while(waiting, () => this.control.wait(ms, heeded));
@@ -252,13 +291,6 @@ export class Run {
   }
 }
 
-const MEND = 'Mend credentials, rights or settings, then run again: the sealed generation is resumed.';
-
 function windowMs(window: number): number {
   return Math.min(LONGEST_WINDOW_MS, FIRST_WINDOW_MS * 2 ** window);
-}
-
-function rejectedInWords(code: string, counts: RunCounts): string {
-  const rows = counts.rejected === 0 ? 'a whole request' : `${counts.rejected} members`;
-  return `run.rejected (${code}): the destination refused ${rows}; what was accepted stays accepted.`;
 }

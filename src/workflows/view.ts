@@ -2,10 +2,11 @@
 
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
-import type { Progress, Waiting } from '../domain/messages.ts';
+import type { Parked, Progress, Waiting } from '../domain/messages.ts';
 import type { Phase, RunCounts } from '../domain/run.ts';
 import type { Control } from './control.ts';
 import { progressQuery } from './messages.ts';
+import type { Parking } from './parking.ts';
 
 const MIRROR = defineSearchAttributeKey('RetlMirror', 'KEYWORD');
 const PHASE = defineSearchAttributeKey('RetlPhase', 'KEYWORD');
@@ -32,8 +33,7 @@ const ADVICE: Readonly<Record<Waiting['kind'], string>> = {
     'It tries again by itself. The signal `resume` makes it look at once, but not send before the destination’s own delay is over.',
   blocked: 'Look at the destination, then `retl resolve` the batch named here; `resume` asks again.',
   pending: 'It asks the destination again by itself.',
-  parked:
-    'Look at what it would remove, then `retl approve` or `retl reject`, or send the update `approve` or `reject`.',
+  parked: 'It needs an answer: see below.',
   draining: 'Requests in flight are being finished and recorded.',
 };
 
@@ -47,6 +47,7 @@ export class View {
   constructor(
     private readonly mirror: string,
     private readonly control: Control,
+    private readonly parking: Parking,
   ) {
     setHandler(progressQuery, () => this.progress());
     control.heard = () => this.#show();
@@ -62,7 +63,7 @@ export class View {
       waiting: this.#shownWaiting(),
       control: this.control.request,
       paused: this.control.paused,
-      parked: null,
+      parked: this.parking.parked,
     };
   }
 
@@ -130,6 +131,8 @@ export class View {
     ];
     const waiting = this.#shownWaiting();
     if (waiting !== null) lines.push('', waitingInWords(waiting));
+    const { parked } = this.parking;
+    if (parked !== null) lines.push('', ...parkedInWords(this.mirror, parked));
     setCurrentDetails(lines.join('\n'));
   }
 }
@@ -142,4 +145,23 @@ function waitingInWords(waiting: Waiting): string {
     ? 'Mend credentials, rights or settings; `resume` asks again.'
     : ADVICE[waiting.kind];
   return `**Waits (${waiting.kind}: ${waiting.code}${until}${batch}).** ${advice}`;
+}
+
+/** What the guard asks, until when, and how to answer. */
+function parkedInWords(
+  mirror: string,
+  { removals, held, code, shown, deadlineMs }: Parked,
+): readonly string[] {
+  const share = held === 0 ? '' : ` (${((removals / held) * 100).toFixed(1)} %)`;
+  return [
+    `### Parked by the guard: it would remove ${removals} of ${held} members${share}`,
+    '',
+    `That is beyond the mirror’s \`safety\` limits (${code}). The run waits for an answer until ` +
+      `**${new Date(deadlineMs).toISOString()}**; without one it counts as rejected.`,
+    '',
+    `- To let it happen: \`retl approve ${mirror}\`, or the update \`approve\``,
+    `- To refuse it: \`retl reject ${mirror}\`, or the update \`reject\``,
+    '',
+    `Argument of both updates: \`{"shown": "${shown}"}\``,
+  ];
 }

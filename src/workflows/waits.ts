@@ -37,6 +37,9 @@ export function unresolvedAfter(step: StepResult): Wait | null {
       return null;
     case 'done':
     case 'rejected':
+    case 'held':
+    case 'guard-rejected':
+    case 'guard-expired':
       return { kind: 'retry', code: 'unresolved', ms: ASK_AGAIN_MS, batch: null };
     default:
       return assertNever(step);

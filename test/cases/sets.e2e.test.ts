@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { System } from '../support/system.ts';
 import { HttpScene } from '../support/system-destinations.ts';
-import { eventually } from '../support/system-scene.ts';
+import { completedBy, ending, eventually } from '../support/system-scene.ts';
 
 let system: System;
 beforeAll(async () => {
@@ -16,30 +16,56 @@ const FINISH = { finish: { method: 'POST', path: '/finish', body: { json: { memb
 const SEES_TEXT = { outcomes: 'per_request' };
 
 describe.concurrent('wrong removals', () => {
-  test('empty-ok: a query that returns nothing removes nobody, and the run is not green', async () => {
+  test('empty-ok: a query that returns nothing removes nobody: the run is parked, and a rejection ends it', async () => {
     const scene = await HttpScene.create(system, 'empty-ok', { rows: 40, mirror: { batch: { rows: 40 } } });
     await scene.completed();
     await scene.exec('delete from $table');
-    expect(await scene.run()).toMatchObject({
+    const handle = await scene.start();
+    const asked = await scene.untilParked(handle);
+    expect(asked).toMatchObject({ code: 'empty-snapshot', removals: 40, held: 40 });
+    await scene.answer(handle, 'reject', asked);
+    expect(await ending(handle)).toMatchObject({
       kind: 'failed',
       type: 'guard-held',
-      message: expect.stringContaining('empty-snapshot'),
+      message: expect.stringContaining('run.guard-rejected (empty-snapshot)'),
     });
     expect(scene.writes).toHaveLength(1);
     expect(await scene.held()).toBe(40);
     expect((await scene.runs()).at(-1)).toMatchObject({ closing: 'guard-rejected' });
+    // The rejected snapshot is not taken up: the source is read anew.
+    await scene.exec(
+      `insert into $table select 'm' || lpad(n::text, 3, '0'), 'vip' from generate_series(1, 40) n`,
+    );
+    expect((await scene.completed()).counts).toMatchObject({ unchanged: 40, removed: 0 });
   });
 
   test('empty-ok: more removals than the limit allows remove nobody, though additions are due', async () => {
     const scene = await HttpScene.create(system, 'too-many', { rows: 40, mirror: { batch: { rows: 40 } } });
     await scene.completed();
     await scene.exec(`delete from $table where id > 'm015'; insert into $table values ('new', 'x')`);
-    expect(await scene.run()).toMatchObject({
-      kind: 'failed',
-      type: 'guard-held',
-      message: expect.stringContaining('would remove 25 of 40 members'),
-    });
+    const handle = await scene.start();
+    const asked = await scene.untilParked(handle);
+    expect(asked).toMatchObject({ code: 'max-removal-share', removals: 25, held: 40 });
     expect(scene.writes).toHaveLength(1);
+    // Approved, both happen: the addition first.
+    await scene.answer(handle, 'approve', asked);
+    expect((await completedBy(handle)).counts).toMatchObject({ added: 1, removed: 25 });
+    expect(scene.writes.map((w) => w.method)).toEqual(['POST', 'POST', 'DELETE']);
+  });
+
+  test('empty-skipped: an emptying that was approved happens, in bounded batches, and is the new baseline', async () => {
+    const scene = await HttpScene.create(system, 'empty-approved', { rows: 12, destination: FINISH });
+    await scene.completed();
+    const before = scene.writes.length;
+    await scene.exec('delete from $table');
+    const handle = await scene.start();
+    await scene.answer(handle, 'approve', await scene.untilParked(handle));
+    expect((await completedBy(handle)).counts).toMatchObject({ removed: 12, members: 0 });
+    expect(scene.writes.slice(before).map((w) => w.method)).toEqual(['DELETE', 'DELETE', 'DELETE', 'POST']);
+    expect(scene.audience.held).toEqual([]);
+    expect(await scene.held()).toBe(0);
+    // With nobody left to remove, another empty snapshot asks nothing.
+    expect((await scene.completed()).counts).toMatchObject({ removed: 0, members: 0 });
   });
 
   test('empty-skipped: where it is allowed everybody goes, in bounded batches, then one finish; unchanged: finish alone', async () => {

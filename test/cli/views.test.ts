@@ -100,6 +100,7 @@ test('counts-last-attempt: an open run that nobody holds is never shown as runni
     released: null,
     openedAt: new Date(0),
     closedAt: null,
+    parked: null,
     counts: COUNTS,
     unresolvedBatches: 0,
     unknownBatches: 0,

@@ -15,7 +15,9 @@ export const HISTORIES = [
   'waiting', // open: a timer of an hour
   'blocked', // open: nothing but a message can wake it
   'aborted', // of the blocked run, once its batch was resolved
-  'guard-held',
+  'parked', // open: a timer until the deadline, or an answer
+  'approved', // of the parked run, by an update
+  'guard-rejected', // by an update
   'rejected',
 ] as const;
 

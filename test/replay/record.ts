@@ -156,13 +156,21 @@ test('blocked, still open; then aborted, which waits for the batch', async () =>
   await record('aborted', handle.workflowId, handle.firstExecutionRunId);
 });
 
-test('held by the guard', async () => {
-  const scene = await sceneOf('held');
+test('parked by the guard, still open; then approved; and another, rejected', async () => {
+  const scene = await sceneOf('parked');
   await scene.completed();
-  await scene.exec(`delete from $table`);
+  await scene.exec(`delete from $table where id <> 'person-1'`);
   const handle = await scene.start();
-  await ending(handle);
-  await record('guard-held', handle.workflowId, handle.firstExecutionRunId);
+  const asked = await scene.untilParked(handle);
+  await record('parked', handle.workflowId, handle.firstExecutionRunId);
+  await scene.answer(handle, 'approve', asked);
+  await completedBy(handle);
+  await record('approved', handle.workflowId, handle.firstExecutionRunId);
+  await scene.exec(`delete from $table`);
+  const next = await scene.start();
+  await scene.answer(next, 'reject', await scene.untilParked(next));
+  await ending(next);
+  await record('guard-rejected', next.workflowId, next.firstExecutionRunId);
 });
 
 test('members refused by the destination', async () => {

@@ -55,7 +55,9 @@ describe('the histories are what they say', () => {
     waiting: 'TIMER_STARTED',
     blocked: 'WORKFLOW_TASK_COMPLETED',
     aborted: 'WORKFLOW_EXECUTION_COMPLETED',
-    'guard-held': 'WORKFLOW_EXECUTION_FAILED',
+    parked: 'TIMER_STARTED',
+    approved: 'WORKFLOW_EXECUTION_COMPLETED',
+    'guard-rejected': 'WORKFLOW_EXECUTION_FAILED',
     rejected: 'WORKFLOW_EXECUTION_FAILED',
   };
 

@@ -20,10 +20,12 @@ import {
   type AdmitRequest,
   type Attempt,
   admit,
+  type Beforehand,
   beginAttempt,
   beginFinish,
   beginRemovals,
   fold,
+  type GuardAnswer,
   type GuardResult,
   guard,
   type Holder,
@@ -91,6 +93,7 @@ export function admission(overrides: Partial<AdmitRequest> & { readonly mirror: 
     maxRemovalShare: null,
     maxRemovals: null,
     emptySnapshot: 'allow',
+    approvalDeadlineMs: 86_400_000,
     maxBatchRows: 1000,
     maxRequestBytes: 1_000_000,
     mayResend: false,
@@ -177,10 +180,10 @@ export class ScriptedRun {
     while ((await fold(this.db, this.attempt, batches)) > 0);
   }
 
-  async plan(): Promise<GuardResult> {
+  async plan(said: Beforehand = {}): Promise<GuardResult> {
     await this.foldAll();
     await plan(this.db, this.attempt);
-    return guard(this.db, this.attempt);
+    return guard(this.db, this.attempt, said);
   }
 
   /** As far as the additions: session open, rows sealed and planned. */
@@ -283,12 +286,12 @@ export class ScriptedRun {
     return batches;
   }
 
-  async beginRemovals(): Promise<void> {
-    await beginRemovals(this.db, this.attempt, MAX_PAYLOAD);
+  async beginRemovals(): Promise<GuardAnswer | null> {
+    return beginRemovals(this.db, this.attempt, MAX_PAYLOAD);
   }
 
-  async beginFinish(): Promise<void> {
-    await beginFinish(this.db, this.attempt);
+  async beginFinish(): Promise<GuardAnswer | null> {
+    return beginFinish(this.db, this.attempt);
   }
 
   /** From the additions to the end. */

@@ -4,13 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkflowHandleWithFirstExecutionRunId as Handle } from '@temporalio/client';
 import { type Ending, endingFrom, endingOf } from '../../src/client/failure.ts';
 import {
+  type Decision,
   MIRROR_WORKFLOW,
+  type MirrorInput,
   type MirrorResult,
   mirrorWorkflowId,
+  type Parked,
   PROGRESS_QUERY,
   type Progress,
   type SignalName,
   TASK_QUEUE,
+  type UpdateName,
 } from '../../src/domain/messages.ts';
 import type { BatchState } from '../../src/domain/run.ts';
 import type { System } from './system.ts';
@@ -90,11 +94,14 @@ export class Scene {
   }
 
   /** Starts a run; under the mirror's own workflow id unless another one is given. */
-  async start(workflowId = mirrorWorkflowId(this.mirror)): Promise<Handle> {
+  async start(
+    workflowId = mirrorWorkflowId(this.mirror),
+    said: Omit<MirrorInput, 'mirror'> = {},
+  ): Promise<Handle> {
     return this.system.temporal.client.workflow.start(MIRROR_WORKFLOW, {
       workflowId,
       taskQueue: TASK_QUEUE,
-      args: [{ mirror: this.mirror }],
+      args: [{ mirror: this.mirror, ...said }],
     });
   }
 
@@ -122,6 +129,18 @@ export class Scene {
   /** Waits until the run waits for `kind`. */
   async untilWaiting(handle: Handle, kind: NonNullable<Progress['waiting']>['kind']): Promise<Progress> {
     return this.until(handle, (p) => p.waiting?.kind === kind);
+  }
+
+  /** Waits until the guard asks; resolves to what it shows. */
+  async untilParked(handle: Handle): Promise<Parked> {
+    const { parked } = await this.untilWaiting(handle, 'parked');
+    if (parked === null) throw new Error('it is parked, and shows nothing');
+    return parked;
+  }
+
+  /** Answers what was shown, by an update. */
+  async answer(handle: Handle, update: UpdateName, { shown }: Pick<Parked, 'shown'>): Promise<void> {
+    await handle.executeUpdate<void, [Decision]>(update, { args: [{ shown }] });
   }
 
   async signal(signal: SignalName, workflowId = mirrorWorkflowId(this.mirror)): Promise<void> {

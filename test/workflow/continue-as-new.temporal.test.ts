@@ -72,7 +72,7 @@ describe.concurrent('many windows', () => {
       expect(some).toBeGreaterThanOrEqual(1);
       expect(events).toBeGreaterThanOrEqual(SUGGESTED_AFTER);
       expect(events).toBeLessThan(SUGGESTED_AFTER + 15);
-      expect(carried).toEqual({ runId: '1', paused: false, control: 'none', resumed: false });
+      expect(carried).toEqual({ runId: '1', paused: false, control: 'none', resumed: false, parked: null });
     }
   });
 

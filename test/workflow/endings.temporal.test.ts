@@ -51,19 +51,19 @@ async function failure(act: Act): Promise<{ type: unknown; code: unknown; final:
 }
 
 describe('a step that says how the run must end', () => {
-  test.each([
-    ['guard-held', 'max-removals', 'guard', 'close:guard-rejected'],
-    ['guard-held', 'empty-snapshot', 'guard', 'close:guard-rejected'],
-    ['guard-held', 'max-removal-share', 'guard', 'close:guard-rejected'],
-  ] as const)('empty-ok: %s (%s), and nothing was sent', async (type, code, step, last) => {
-    const act = await stage.start({ guard: [{ kind: 'held', code, held: 20, counts: COUNTS }] });
-    const end = await failure(act);
-    expect(end).toMatchObject({ type, code, final: true });
-    expect(end.message).toContain('would remove 1 of 20 members');
-    expect(act.script.steps.slice(-2)).toEqual([step, last]);
-    expect(act.script.count('deliver')).toBe(0);
-    expect(act.script.calls.at(-1)?.args.reason).toBe(code);
-  });
+  test.each(['guard-rejected', 'guard-expired'] as const)(
+    'empty-ok: %s, and nothing was sent',
+    async (kind) => {
+      const code = 'empty-snapshot';
+      const act = await stage.start({ guard: [{ kind, code, counts: COUNTS }] });
+      const end = await failure(act);
+      expect(end).toMatchObject({ type: 'guard-held', code: `run.${kind}`, final: true });
+      expect(end.message).toContain('would remove 1 members');
+      expect(act.script.steps.slice(-2)).toEqual(['guard', `close:${kind}`]);
+      expect(act.script.count('deliver')).toBe(0);
+      expect(act.script.calls.at(-1)?.args.reason).toBe(code);
+    },
+  );
 
   test('invalid, found by the seal: the run is closed with its reason', async () => {
     const code = 'data.duplicate-key';
@@ -166,7 +166,7 @@ const sealed = { kind: 'sealed' as const, counts: COUNTS };
 describe('an ending that meets trouble itself', () => {
   test.each([
     ['a rejection', { deliver: [rejected] }],
-    ['the guard', { guard: [{ kind: 'held', code: 'max-removals', held: 9, counts: COUNTS }] }],
+    ['the guard', { guard: [{ kind: 'guard-rejected', code: 'max-removals', counts: COUNTS }] }],
     ['an abort', { admit: [admitted('1')], deliver: [untilStopped(DONE)] }],
     ['a discard', { admit: [admitted('1', { resume: 'discard', phase: 'extract' })] }],
   ] as readonly (readonly [string, Plan])[])(

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApplicationFailure, Context } from '@temporalio/activity';
 import type { ActivityFailureType } from '../../src/activities/failures.ts';
 import type { Activities } from '../../src/activities/index.ts';
-import type { AdmitResult, CloseResult, StepResult } from '../../src/activities/results.ts';
+import type { AdmitResult, CloseResult, Held, StepResult } from '../../src/activities/results.ts';
 import type { RunCounts } from '../../src/domain/run.ts';
 
 export type Name = keyof Activities;
@@ -31,6 +31,13 @@ export const COUNTS: RunCounts = {
   rejected: 0,
 };
 export const BATCH = 'sha256:5e1f';
+export const SHOWN = `sha256:${'5a'.repeat(32)}`;
+
+/** Parked, for as long as nobody answers. */
+export function held(more: Partial<Held> = {}): Held {
+  const asked = { code: 'max-removals', removals: 8, held: 20, shown: SHOWN, leftMs: 86_400_000 } as const;
+  return { kind: 'held', ...asked, counts: COUNTS, ...more };
+}
 
 export const DONE: StepResult = { kind: 'done', counts: COUNTS };
 export const MORE: StepResult = { kind: 'more', counts: COUNTS };
@@ -63,7 +70,8 @@ const ALL_WELL: { readonly [N in Name]: readonly Answer<N>[] } = {
   init: [DONE],
   extract: [DONE],
   seal: [{ kind: 'sealed', counts: COUNTS }],
-  guard: [{ kind: 'passed', counts: COUNTS }],
+  guard: [{ kind: 'passed', approved: 0, counts: COUNTS }],
+  decide: [{ kind: 'decided' }],
   deliver: [DONE],
   finish: [DONE],
   promote: [{ counts: { ...COUNTS, added: 6 } }],
@@ -105,7 +113,7 @@ export class Script {
   /** `deliver:upsert`, `close:aborted`: what was called, in order. */
   get steps(): readonly string[] {
     return this.calls.map(({ name, args }) => {
-      const detail = args.action ?? args.closing ?? args.how;
+      const detail = args.action ?? args.closing ?? args.how ?? args.verdict;
       return detail === undefined ? name : `${name}:${String(detail)}`;
     });
   }

@@ -17,6 +17,7 @@ const NAMES: readonly Name[] = [
   'extract',
   'seal',
   'guard',
+  'decide',
   'deliver',
   'finish',
   'promote',
