@@ -17,6 +17,8 @@ export {
 export type { Ending } from './client/failure.ts';
 export { type Execution, type StartOptions, type StartResult, startMirror } from './client/start.ts';
 export { readProgress, type WatchEvent, type WatchOptions, watchRun } from './client/watch.ts';
+// A mirror in TypeScript: `export default defineMirror({…})` in mirrors/<name>.ts (docs/configuration.md).
+export { defineMirror, type MirrorDefinition } from './config/define-mirror.ts';
 // A destination of one's own: the port, and the kit that tries an adapter on a misbehaving target
 // (docs/writing-an-adapter.md).
 export {

@@ -25,7 +25,7 @@ import { postgresDestination } from './destinations/postgres/index.ts';
 import { s3Destination } from './destinations/s3/index.ts';
 import type { CheckLine } from './domain/check.ts';
 import { RetlError } from './domain/errors.ts';
-import type { TemporalSettings } from './domain/settings.ts';
+import type { ProjectSettings, TemporalSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
 import type { SourceAdapter } from './sources/port.ts';
@@ -200,7 +200,7 @@ async function check(setup: WorkerSetup, names: readonly string[]): Promise<bool
     kind: 'passed',
     mirror: null,
     subject: 'configuration',
-    facts: `${project.settings.mirrors.length} mirror(s)`,
+    facts: configurationFacts(project.settings),
   });
   for await (const line of attempt(null, 'journal', () =>
     checkJournal(setup.projectDir, project.settings.journal.url),
@@ -215,6 +215,13 @@ async function check(setup: WorkerSetup, names: readonly string[]): Promise<bool
   };
   for (const mirror of chosen) for await (const line of checkMirror(deps, mirror)) say(line);
   return good;
+}
+
+function configurationFacts({ mirrors, environment, defaultKeys }: ProjectSettings): string {
+  const facts = [`${mirrors.length} mirror(s)`];
+  if (environment !== null) facts.push(`environment ${environment}`);
+  if (defaultKeys.length > 0) facts.push(`retl.yaml gives defaults for ${defaultKeys.join(', ')}`);
+  return facts.join('; ');
 }
 
 async function checkJournal(projectDir: string, url: string): Promise<string> {

@@ -61,12 +61,16 @@ async function perform(command: Command, action: Action): Promise<ExitCode> {
     color: isColored(command),
   });
   try {
-    const named: unknown = options.project;
-    const project = await openProject(typeof named === 'string' ? named : undefined);
+    const project = await openProject(textIn(options.project), textIn(options.env));
+    if (project.environment !== null) output.note(output.style('dim', `Environment ${project.environment}`));
     return await action({ output, project, args: command.args, options });
   } catch (error) {
     return showFailure(output, error);
   }
+}
+
+function textIn(option: unknown): string | undefined {
+  return typeof option === 'string' ? option : undefined;
 }
 
 function isColored(command: Command): boolean {
@@ -82,6 +86,7 @@ export function addSharedOptions(command: Command): void {
     .addOption(
       new Option('--project <dir>', 'folder that holds retl.yaml (default: the nearest one upwards)'),
     )
+    .addOption(new Option('--env <name>', 'environment of retl.yaml (default: RETL_ENV, else none)'))
     .addOption(new Option('--json', 'write JSON, for programs'))
     .addOption(new Option('--no-color', 'write without colours (as NO_COLOR does)'))
     .addOption(new Option('--debug', 'show the stack of an error; it may hold values'));
@@ -94,7 +99,7 @@ function exampleLines(examples: CommandText['examples']): readonly string[] {
 
 /** Parses the argument `<mirror>`. */
 export function mirrorArgument(text: string): string {
-  const name = text.replace(/^mirrors\//, '').replace(/\.yaml$/, '');
+  const name = text.replace(/^mirrors\//, '').replace(/\.(yaml|m?[tj]s)$/, '');
   if (!MIRROR_NAME.test(name))
     throw new InvalidArgumentError('A mirror’s name has 1 to 63 lower-case letters, digits and `-`.');
   return name;

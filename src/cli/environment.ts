@@ -1,35 +1,60 @@
 /**
- * Finds the project and the environment of a command. `.env` in the project's folder, and what a running `retl dev`
- * has left in `.retl/dev.env`, stand behind the real environment: they never override it.
+ * Finds the project and the environment of a command. Behind the real environment's variables, which nothing here
+ * overrides, stand `.env.<environment>`, then `.env` in the project's folder, then what a running `retl dev` has left.
  */
 
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
+import { chosenEnvironment, ENVIRONMENT_VARIABLE } from '../config/environments.ts';
 import { findProject, loadBase } from '../config/load.ts';
 import type { BaseSettings } from '../config/load-base.ts';
+import { ENVIRONMENT_NAME } from '../config/project-schema.ts';
 import { resolveText, type SecretAccess, secretsOf } from '../config/secrets.ts';
 import { InvalidProject } from './failures.ts';
 
 export const ENV_FILE = '.env';
-/** Written by `retl dev` while it runs. */
-export const DEV_ENV_FILE = join('.retl', 'dev.env');
+
+/** Written by `retl dev` while it runs, for the commands of the same environment: others must not end up there. */
+export function devEnvFile(environment: string | null): string {
+  return join('.retl', environment === null ? 'dev.env' : `dev.${environment}.env`);
+}
 
 export interface Project {
   readonly dir: string;
   readonly secrets: SecretAccess;
+  /** The environment of `retl.yaml` that was chosen; `null` where none was. */
+  readonly environment: string | null;
 }
 
-/** @param named `--project`; otherwise the nearest folder upwards that holds `retl.yaml`, else this one. */
-export async function openProject(named: string | undefined): Promise<Project> {
+/**
+ * @param named `--project`; otherwise the nearest folder upwards that holds `retl.yaml`, else this one.
+ * @param chosen `--env`; otherwise `RETL_ENV`, also from `.env`. It is left in the variable, where processes that are
+ *   started from here find it.
+ */
+export async function openProject(named: string | undefined, chosen: string | undefined): Promise<Project> {
   const dir = named === undefined ? ((await findProject(process.cwd())) ?? process.cwd()) : resolve(named);
-  for (const file of [ENV_FILE, DEV_ENV_FILE]) await addEnvironment(join(dir, file));
-  return { dir, secrets: secretsOf(dir) };
+  const shared = await variablesOf(join(dir, ENV_FILE));
+  const environment = chosenEnvironment({
+    [ENVIRONMENT_VARIABLE]: chosen ?? process.env[ENVIRONMENT_VARIABLE] ?? shared[ENVIRONMENT_VARIABLE],
+  });
+  process.env[ENVIRONMENT_VARIABLE] = environment ?? '';
+  const isName = environment !== null && ENVIRONMENT_NAME.test(environment);
+  if (isName) addVariables(await variablesOf(join(dir, `${ENV_FILE}.${environment}`)));
+  addVariables(shared);
+  if (isName || environment === null) addVariables(await variablesOf(join(dir, devEnvFile(environment))));
+  return { dir, secrets: secretsOf(dir), environment };
 }
 
-async function addEnvironment(file: string): Promise<void> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  for (const [name, value] of Object.entries(parseEnv(text))) process.env[name] ??= value;
+type Variables = { readonly [name: string]: string | undefined };
+
+async function variablesOf(file: string): Promise<Variables> {
+  return parseEnv(await readFile(file, 'utf8').catch(() => ''));
+}
+
+/** What is there already goes before. */
+function addVariables(variables: Variables): void {
+  for (const [name, value] of Object.entries(variables)) process.env[name] ??= value;
 }
 
 /**
@@ -41,7 +66,7 @@ export async function readSettings(
   project: Project,
   secrets: SecretAccess | null = null,
 ): Promise<BaseSettings> {
-  const loaded = await loadBase(project.dir, secrets);
+  const loaded = await loadBase(project.dir, secrets, project.environment);
   if (loaded.kind === 'invalid') throw new InvalidProject(loaded.problems);
   return loaded.settings;
 }

@@ -1,54 +1,163 @@
 /**
- * Reads `retl.yaml`: journal, Temporal and connections. What a connection's options may be is judged elsewhere
- * (check-connections.ts), by the adapter of its type.
+ * Reads `retl.yaml` as one environment sees it: journal, Temporal, connections and defaults. What a connection's options
+ * may be is judged elsewhere (check-connections.ts), by the adapter of its type.
  */
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { TASK_QUEUE } from '../domain/messages.ts';
 import type {
   ConnectionSettings,
   JournalSettings,
   ProjectSettings,
   TemporalSettings,
 } from '../domain/settings.ts';
+import { isMapping } from './check-connections.ts';
 import { missingReferences, secretProblems } from './connections.ts';
+import {
+  defaultTaskQueue,
+  environmentNames,
+  inEnvironment,
+  mixedEnvironments,
+  unknownEnvironment,
+} from './environments.ts';
 import { issueProblems, valueAt } from './issue-problems.ts';
 import { plainOptions } from './json-value.ts';
-import type { Problem } from './problem.ts';
-import { type ProjectInputFile, projectInput } from './project-schema.ts';
+import type { Path, Problem } from './problem.ts';
+import { type DefaultsInput, type ProjectInputFile, projectInput } from './project-schema.ts';
 import type { SecretAccess } from './secrets.ts';
+import { strayReferences } from './stray-references.ts';
 import { parseYamlFile, type YamlFile } from './yaml-file.ts';
 
 export const PROJECT_FILE = 'retl.yaml';
 
-/** `retl.yaml` alone: enough to reach the journal and Temporal while a mirror's file is broken. */
-export type BaseSettings = Omit<ProjectSettings, 'mirrors' | 'schedules' | 'tags'>;
+/** `retl.yaml` alone: enough to reach the journal and Temporal while a mirror or a connection is broken. */
+export type BaseSettings = Pick<ProjectSettings, 'journal' | 'temporal' | 'environment'>;
 
 export interface Base {
+  /** As the environment sees it, and as far as it was asked for. */
   readonly file: YamlFile | null;
   readonly settings: BaseSettings | null;
+  readonly connections: { readonly [name: string]: ConnectionSettings };
+  /** The names of all connections, also of those that were not asked for. */
+  readonly connectionNames: readonly string[];
+  readonly defaults: DefaultsInput;
   readonly problems: readonly Problem[];
 }
 
-export async function readBase(projectDir: string, secrets: SecretAccess | null): Promise<Base> {
+export interface BaseReading {
+  readonly secrets: SecretAccess | null;
+  readonly environment: string | null;
+  /** The connections that matter: what is wrong with another must not stop what does without it; `all` for a check. */
+  readonly connections: 'all' | readonly string[];
+}
+
+const NOTHING: Omit<Base, 'problems'> = {
+  file: null,
+  settings: null,
+  connections: {},
+  connectionNames: [],
+  defaults: {},
+};
+
+export async function readBase(projectDir: string, reading: BaseReading): Promise<Base> {
+  const { environment, secrets } = reading;
   const bytes = await readFile(join(projectDir, PROJECT_FILE)).catch(() => null);
   if (bytes === null) {
     const place = { file: PROJECT_FILE, line: null, column: null, path: '' };
     const message = 'The file is missing or cannot be read.';
     const remedy =
       'Go to the project’s folder, name it with --project, or write a first one with `retl init`.';
-    return { file: null, settings: null, problems: [{ ...place, message, remedy }] };
+    return { ...NOTHING, problems: [{ ...place, message, remedy }] };
   }
   const parsed = parseYamlFile(PROJECT_FILE, bytes);
-  if (parsed.kind === 'invalid') return { file: null, settings: null, problems: parsed.problems };
-  const { file } = parsed;
+  if (parsed.kind === 'invalid') return { ...NOTHING, problems: parsed.problems };
+  const whole = inEnvironment(parsed.file, environment);
+  const file = narrowed(whole, reading);
+  const connectionNames = namesAt(whole, ['connections']);
   const result = projectInput.safeParse(file.value);
-  const problems = [...baseSecretProblems(file, secrets)];
-  if (result.success) return { file, settings: baseSettings(result.data), problems };
+  const problems = [
+    ...unknownEnvironment(parsed.file, environment),
+    ...baseSecretProblems(file, secrets),
+    ...environmentProblems(file, parsed.file, reading),
+  ];
+  if (result.success) {
+    const settings = baseSettings(result.data, environment);
+    const read = { connections: connectionsOf(result.data), connectionNames };
+    return { file, settings, ...read, defaults: result.data.defaults ?? {}, problems: distinct(problems) };
+  }
   const place = { file, base: [], schema: projectInput, value: file.value, showValues: false };
-  problems.push(...issueProblems(place, result.error.issues));
-  return { file, settings: null, problems };
+  const issues = issueProblems(place, result.error.issues);
+  problems.push(...issues.map((problem) => withEnvironments(problem, parsed.file, environment)));
+  return { ...NOTHING, file, connectionNames, problems: distinct(problems) };
+}
+
+/** Without what was not asked for, which then is not judged either. */
+function narrowed(file: YamlFile, { connections, environment }: BaseReading): YamlFile {
+  if (connections === 'all' || !isMapping(file.value)) return file;
+  const { environments: _, connections: written, ...value } = file.value;
+  const chosen = environment === null ? undefined : valueAt(file.value, ['environments', environment]);
+  return {
+    ...file,
+    value: {
+      ...value,
+      // A chosen environment's connections have become the file's own, and are judged as such.
+      ...(isMapping(chosen)
+        ? { environments: { [String(environment)]: without(chosen, 'connections') } }
+        : {}),
+      ...(written === undefined
+        ? {}
+        : { connections: isMapping(written) ? only(written, connections) : written }),
+    },
+  };
+}
+
+type Mapping = { readonly [key: string]: unknown };
+
+function only(mapping: Mapping, keys: readonly string[]): Mapping {
+  return Object.fromEntries(Object.entries(mapping).filter(([key]) => keys.includes(key)));
+}
+
+function without(mapping: Mapping, key: string): Mapping {
+  return Object.fromEntries(Object.entries(mapping).filter(([other]) => other !== key));
+}
+
+function namesAt(file: YamlFile, path: Path): readonly string[] {
+  const written = valueAt(file.value, path);
+  return isMapping(written) ? Object.keys(written) : [];
+}
+
+/** What `environments` and `defaults` bring with them; the other environments are judged in a check alone. */
+function environmentProblems(
+  file: YamlFile,
+  written: YamlFile,
+  { connections }: BaseReading,
+): readonly Problem[] {
+  const stray = strayReferences(file, ['defaults'], valueAt(file.value, ['defaults']), '`defaults`');
+  if (connections !== 'all') return stray;
+  const inOthers = environmentNames(written).flatMap((name) => {
+    const base = ['environments', name];
+    const texts = ['journal', 'temporal', 'connections'].flatMap((section) => {
+      const path = [...base, section];
+      const options = valueAt(written.value, path);
+      return isMapping(options) ? secretProblems(written, path, plainOptions(options), []) : [];
+    });
+    const defaults = valueAt(written.value, [...base, 'defaults']);
+    return [...texts, ...strayReferences(written, [...base, 'defaults'], defaults, '`defaults`')];
+  });
+  return [...stray, ...inOthers, ...mixedEnvironments(written)];
+}
+
+/** A file whose journals all stand in environments runs in one of these only. */
+function withEnvironments(problem: Problem, file: YamlFile, environment: string | null): Problem {
+  const names = environmentNames(file);
+  if (problem.path !== 'journal' || environment !== null || names.length === 0) return problem;
+  return { ...problem, remedy: `Choose an environment with --env or RETL_ENV: ${names.join(', ')}.` };
+}
+
+/** What an environment says is judged where it stands, and once more together with what it completes. */
+function distinct(problems: readonly Problem[]): readonly Problem[] {
+  const key = ({ line, column, path, message }: Problem) => JSON.stringify([line, column, path, message]);
+  return [...new Map(problems.map((problem) => [key(problem), problem])).values()];
 }
 
 /**
@@ -78,7 +187,7 @@ function baseSecretProblems(file: YamlFile, secrets: SecretAccess | null): reado
   ];
 }
 
-function baseSettings(input: ProjectInputFile): BaseSettings {
+function baseSettings(input: ProjectInputFile, environment: string | null): BaseSettings {
   const journal: JournalSettings = {
     url: input.journal.url,
     readerUrl: input.journal.reader_url ?? null,
@@ -89,13 +198,16 @@ function baseSettings(input: ProjectInputFile): BaseSettings {
     profile: input.temporal?.profile ?? null,
     address: input.temporal?.address ?? null,
     namespace: input.temporal?.namespace ?? null,
-    taskQueue: input.temporal?.task_queue ?? TASK_QUEUE,
+    taskQueue: input.temporal?.task_queue ?? defaultTaskQueue(environment),
   };
-  const connections = Object.entries(input.connections).map(
-    ([name, { type, ...options }]): [string, ConnectionSettings] => [
+  return { journal, temporal, environment };
+}
+
+function connectionsOf(input: ProjectInputFile): Base['connections'] {
+  return Object.fromEntries(
+    Object.entries(input.connections).map(([name, { type, ...options }]): [string, ConnectionSettings] => [
       name,
       { type, options: plainOptions(options) },
-    ],
+    ]),
   );
-  return { journal, temporal, connections: Object.fromEntries(connections) };
 }

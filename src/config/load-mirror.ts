@@ -3,25 +3,54 @@
 import type { ScheduleSettings } from '../domain/schedule.ts';
 import type { ConnectionSettings, MirrorSettings } from '../domain/settings.ts';
 import { type ConnectionUse, isMapping } from './check-connections.ts';
+import { withDefaults } from './defaults.ts';
 import { issueProblems, sentence, valueAt } from './issue-problems.ts';
 import { plainOptions } from './json-value.ts';
+import type { Base } from './load-base.ts';
 import { mappingModule } from './mapping-module.ts';
 import type { MirrorFile } from './mirror-files.ts';
+import { readMirrorModule } from './mirror-module.ts';
 import { type MirrorInputFile, mirrorInput } from './mirror-schema.ts';
 import { baselineOf, listOf, mirrorSettings, strategyOf } from './mirror-settings.ts';
 import { nearest } from './nearest.ts';
 import type { Path, Problem } from './problem.ts';
-import { scheduleSettings } from './schedule-schema.ts';
-import { referencesIn } from './secrets.ts';
+import { isLonger, scheduleSettings } from './schedule-schema.ts';
+import { strayReferences } from './stray-references.ts';
 import { type DestinationType, type SystemTypes, typeNames } from './system-types.ts';
 import { parseYamlFile, type YamlFile } from './yaml-file.ts';
 
 export interface MirrorContext {
   readonly projectDir: string;
-  /** `null`: retl.yaml itself has errors, so that names cannot be looked up. */
-  readonly connections: { readonly [name: string]: ConnectionSettings } | null;
+  readonly base: Pick<Base, 'settings' | 'connections' | 'connectionNames' | 'defaults'>;
   readonly types: SystemTypes | null;
 }
+
+/** A file of `mirrors/` whose values are there to be judged; `null` where it could not even be read. */
+export interface OpenedMirror {
+  readonly found: MirrorFile;
+  readonly file: YamlFile | null;
+  readonly problems: readonly Problem[];
+}
+
+export async function openMirror(found: MirrorFile, projectDir: string): Promise<OpenedMirror> {
+  const result =
+    found.kind === 'module'
+      ? await readMirrorModule(found, projectDir)
+      : parseYamlFile(found.file, found.bytes);
+  return result.kind === 'ok'
+    ? { found, file: result.file, problems: [] }
+    : { found, file: null, problems: result.problems };
+}
+
+/** The connections that a mirror names, also where it has errors. */
+export function connectionNamesOf({ file }: OpenedMirror): readonly string[] {
+  return ROLES.flatMap((role) => {
+    const name = file === null ? null : valueAt(file.value, [role, 'connection']);
+    return typeof name === 'string' ? [name] : [];
+  });
+}
+
+const ROLES = ['source', 'destination'] as const;
 
 export interface MirrorRead {
   readonly settings: MirrorSettings | null;
@@ -39,22 +68,23 @@ const NOTHING: Pick<MirrorRead, 'settings' | 'schedule' | 'tags'> = {
   tags: [],
 };
 
-export async function readMirror(found: MirrorFile, context: MirrorContext): Promise<MirrorRead> {
-  const parsed = parseYamlFile(found.file, found.bytes);
-  if (parsed.kind === 'invalid') return { ...NOTHING, problems: parsed.problems, uses: [] };
-  const { file } = parsed;
+export async function readMirror(opened: OpenedMirror, context: MirrorContext): Promise<MirrorRead> {
+  const { found, file } = opened;
+  if (file === null) return { ...NOTHING, problems: opened.problems, uses: [] };
   const result = mirrorInput.safeParse(file.value);
   const place = { file, base: [], schema: mirrorInput, value: file.value, showValues: true };
   const problems = result.success ? [] : [...issueProblems(place, result.error.issues)];
   const source = connectionAt(file, 'source', context);
   const destination = destinationAt(file, context);
   const module = await mappingModule(file, found.file, context.projectDir);
-  problems.push(...referenceProblems(file), ...source.problems, ...destination.problems, ...module.problems);
+  problems.push(...strayReferences(file, [], file.value, 'a mirror'));
+  problems.push(...source.problems, ...destination.problems, ...module.problems);
   const uses = [source.use, destination.use].flatMap((use) => (use === null ? [] : [use]));
-  if (result.success) problems.push(...agreementProblems(file, result.data, destination));
-  if (!result.success || problems.length > 0 || source.connection === null || destination.connection === null)
+  const input = result.success ? withDefaults(result.data, context.base.defaults) : null;
+  if (input !== null) problems.push(...agreementProblems(file, input, destination));
+  if (input === null || problems.length > 0 || source.connection === null || destination.connection === null)
     return { ...NOTHING, problems, uses };
-  const settings = mirrorSettings(result.data, {
+  const settings = mirrorSettings(input, {
     mirror: found.mirror,
     source: source.connection,
     destination: {
@@ -64,8 +94,8 @@ export async function readMirror(found: MirrorFile, context: MirrorContext): Pro
     },
     module: module.mapping,
   });
-  const schedule = result.data.schedule === undefined ? null : scheduleSettings(result.data.schedule);
-  return { settings, schedule, tags: listOf(result.data.tags ?? []), problems, uses };
+  const schedule = input.schedule === undefined ? null : scheduleSettings(input.schedule);
+  return { settings, schedule, tags: listOf(input.tags ?? []), problems, uses };
 }
 
 interface Connected {
@@ -74,19 +104,17 @@ interface Connected {
   readonly problems: readonly Problem[];
 }
 
-function connectionAt(
-  file: YamlFile,
-  role: ConnectionUse['role'],
-  { connections }: MirrorContext,
-): Connected {
+function connectionAt(file: YamlFile, role: ConnectionUse['role'], { base }: MirrorContext): Connected {
   const path: Path = [role, 'connection'];
   const name = valueAt(file.value, path);
   if (typeof name !== 'string' || name === '') return { connection: null, use: null, problems: [] };
   const use = { connection: name, role };
-  if (connections === null) return { connection: null, use, problems: [] };
-  const connection = Object.hasOwn(connections, name) ? connections[name] : undefined;
+  const connection = Object.hasOwn(base.connections, name) ? base.connections[name] : undefined;
   if (connection !== undefined) return { connection, use, problems: [] };
-  const known = Object.keys(connections);
+  const known = base.connectionNames;
+  // With an error in retl.yaml no connection has been read: the name may be right all the same.
+  if (base.settings === null && (known.length === 0 || known.includes(name)))
+    return { connection: null, use, problems: [] };
   const meant = nearest(name, known);
   const list = known.length === 0 ? 'None is defined yet.' : `Defined there: ${known.join(', ')}.`;
   const remedy = meant === null ? list : `Did you mean \`${meant}\`? ${list}`;
@@ -175,6 +203,14 @@ function agreementProblems(
   const tags = listOf(input.tags ?? []);
   if (new Set(tags).size < tags.length)
     problems.push(file.problemAt(['tags'], 'A tag stands twice.', 'Write each tag once.'));
+  if (isLonger(input.schedule?.jitter, input.schedule?.every))
+    problems.push(
+      file.problemAt(
+        ['schedule'],
+        'The default jitter of retl.yaml is longer than the time between two starts.',
+        'Write a `jitter` here: at most the duration of `every`.',
+      ),
+    );
   if (adapter === null) return problems;
   const words = listOf(input.members ?? []).flatMap((member) =>
     adapter.type.checkFields(
@@ -187,25 +223,4 @@ function agreementProblems(
     ...[...new Set(words)].map((message) => file.problemAt(['destination'], sentence(message), '')),
   );
   return problems;
-}
-
-/** Secrets belong to connections: a mirror's settings are stored, shown and compared as they stand. */
-function referenceProblems(file: YamlFile): readonly Problem[] {
-  const visit = (value: unknown, path: Path): readonly Problem[] => {
-    if (typeof value === 'string')
-      return referencesIn(value).length === 0
-        ? []
-        : [
-            file.problemAt(
-              path,
-              'Secret references are not resolved in a mirror.',
-              'Move this setting to the connection in retl.yaml.',
-            ),
-          ];
-    if (typeof value !== 'object' || value === null) return [];
-    return Object.entries(value).flatMap(([key, inner]) =>
-      visit(inner, [...path, Array.isArray(value) ? Number(key) : key]),
-    );
-  };
-  return visit(file.value, []);
 }

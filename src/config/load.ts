@@ -1,5 +1,5 @@
 /**
- * Reads a project: `retl.yaml` and `mirrors/*.yaml`, into settings with their defaults, or into the list of everything
+ * Reads a project: `retl.yaml` and the files of `mirrors/`, into settings with their defaults, or into the list of everything
  * that is wrong. Nothing starts on a configuration with an error. Adapters' schemas come as an argument, because
  * configuration does not know the systems; secrets stay references.
  */
@@ -8,11 +8,19 @@ import { access } from 'node:fs/promises';
 import { dirname, join, parse, resolve } from 'node:path';
 import { RetlError } from '../domain/errors.ts';
 import type { ScheduleTable } from '../domain/schedule.ts';
-import type { MirrorSettings, ProjectSettings, TagTable } from '../domain/settings.ts';
+import type { ProjectSettings, TagTable } from '../domain/settings.ts';
 import { checkConnections } from './check-connections.ts';
-import { type BaseSettings, PROJECT_FILE, readBase } from './load-base.ts';
-import { type MirrorRead, readMirror } from './load-mirror.ts';
-import { type MirrorFiles, mirrorFiles } from './mirror-files.ts';
+import { defaultKeys } from './defaults.ts';
+import { chosenEnvironment } from './environments.ts';
+import { type BaseReading, type BaseSettings, PROJECT_FILE, readBase } from './load-base.ts';
+import {
+  connectionNamesOf,
+  type MirrorRead,
+  type OpenedMirror,
+  openMirror,
+  readMirror,
+} from './load-mirror.ts';
+import { type MirrorFiles, mirrorFiles, mirrorOfFile } from './mirror-files.ts';
 import { type Problem, problemText, sortProblems } from './problem.ts';
 import { type SecretAccess, secretsOf } from './secrets.ts';
 import type { SystemTypes } from './system-types.ts';
@@ -30,50 +38,71 @@ export async function loadProject(
   projectDir: string,
   types: SystemTypes | null,
   secrets: SecretAccess | null = secretsOf(projectDir),
+  environment: string | null = chosenEnvironment(),
 ): Promise<Loaded<ProjectSettings>> {
   const files = await mirrorFiles(projectDir);
-  return readProject(projectDir, files, types, secrets);
+  const opened = await openMirrors(files, projectDir);
+  const reading = { secrets, environment, connections: 'all' } as const;
+  return readProject(projectDir, { opened, types, reading });
 }
 
 /**
- * Reads `retl.yaml` and one mirror, as a run needs it: a mistake in the file of another mirror must not stop this one.
- * The settings' `mirrors` are empty where no such mirror is configured.
+ * Reads one mirror and what it needs of `retl.yaml`, as a run does: a mistake in the file of another mirror, or in a
+ * connection that it does not use, must not stop this one. The settings' `mirrors` are empty where no such mirror is
+ * configured.
  */
 export async function loadMirror(
   projectDir: string,
   mirror: string,
   types: SystemTypes | null,
   secrets: SecretAccess | null = secretsOf(projectDir),
+  environment: string | null = chosenEnvironment(),
 ): Promise<Loaded<ProjectSettings>> {
-  const { found } = await mirrorFiles(projectDir);
-  const files = { found: found.filter((file) => file.mirror === mirror), problems: [] };
-  return readProject(projectDir, files, types, secrets);
+  const files = await mirrorFiles(projectDir);
+  const found = files.found.filter((file) => file.mirror === mirror);
+  const problems = files.problems.filter((problem) => mirrorOfFile(problem.file) === mirror);
+  const opened = await openMirrors({ found, problems }, projectDir);
+  const connections = opened.mirrors.flatMap(connectionNamesOf);
+  return readProject(projectDir, { opened, types, reading: { secrets, environment, connections } });
+}
+
+interface Opened {
+  readonly mirrors: readonly OpenedMirror[];
+  readonly problems: readonly Problem[];
+}
+
+async function openMirrors({ found, problems }: MirrorFiles, projectDir: string): Promise<Opened> {
+  return { mirrors: await Promise.all(found.map((file) => openMirror(file, projectDir))), problems };
+}
+
+interface Task {
+  readonly opened: Opened;
+  readonly types: SystemTypes | null;
+  readonly reading: BaseReading;
 }
 
 async function readProject(
   projectDir: string,
-  files: MirrorFiles,
-  types: SystemTypes | null,
-  secrets: SecretAccess | null,
+  { opened, types, reading }: Task,
 ): Promise<Loaded<ProjectSettings>> {
-  const base = await readBase(projectDir, secrets);
-  const mirrors = await Promise.all(
-    files.found.map((file) =>
-      readMirror(file, { projectDir, connections: base.settings?.connections ?? null, types }),
-    ),
-  );
-  const problems = [...base.problems, ...files.problems, ...mirrors.flatMap((mirror) => mirror.problems)];
+  const base = await readBase(projectDir, reading);
+  const context = { projectDir, base, types };
+  const mirrors = await Promise.all(opened.mirrors.map((mirror) => readMirror(mirror, context)));
+  const problems = [...base.problems, ...opened.problems, ...mirrors.flatMap((mirror) => mirror.problems)];
   if (base.file !== null) {
     const uses = mirrors.flatMap((mirror) => mirror.uses);
-    problems.push(...checkConnections({ file: base.file, types, uses, secrets }));
+    problems.push(...checkConnections({ file: base.file, types, uses, secrets: reading.secrets }));
   }
   if (base.settings === null || problems.length > 0)
     return { kind: 'invalid', problems: sortProblems(problems) };
-  const settings = mirrors.flatMap((mirror): MirrorSettings[] =>
-    mirror.settings === null ? [] : [mirror.settings],
-  );
-  const beside = { schedules: schedulesOf(mirrors), tags: tagsOf(mirrors) };
-  return { kind: 'ok', settings: { ...base.settings, mirrors: settings, ...beside } };
+  const { connections, settings, defaults } = base;
+  const table = {
+    schedules: schedulesOf(mirrors),
+    tags: tagsOf(mirrors),
+    defaultKeys: defaultKeys(defaults),
+  };
+  const found = mirrors.flatMap((mirror) => (mirror.settings === null ? [] : [mirror.settings]));
+  return { kind: 'ok', settings: { ...settings, connections, mirrors: found, ...table } };
 }
 
 function schedulesOf(mirrors: readonly MirrorRead[]): ScheduleTable {
@@ -90,12 +119,13 @@ function tagsOf(mirrors: readonly MirrorRead[]): TagTable {
   );
 }
 
-/** Reads `retl.yaml` alone; see {@link BaseSettings}. */
+/** Reads `retl.yaml` alone, without its connections; see {@link BaseSettings}. */
 export async function loadBase(
   projectDir: string,
   secrets: SecretAccess | null = secretsOf(projectDir),
+  environment: string | null = chosenEnvironment(),
 ): Promise<Loaded<BaseSettings>> {
-  const { settings, problems } = await readBase(projectDir, secrets);
+  const { settings, problems } = await readBase(projectDir, { secrets, environment, connections: [] });
   return settings === null || problems.length > 0
     ? { kind: 'invalid', problems: sortProblems(problems) }
     : { kind: 'ok', settings };

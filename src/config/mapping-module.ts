@@ -11,7 +11,7 @@ import type { YamlFile } from './yaml-file.ts';
 
 export type ModuleMapping = Extract<MappingSettings, { kind: 'module' }>;
 
-const MODULE_EXTENSION = /\.(ts|mts|js|mjs)$/;
+export const MODULE_EXTENSION = /\.(ts|mts|js|mjs)$/;
 const REMEDY = 'Name a .ts, .mts, .js or .mjs file of this project, relative to the mirror’s file.';
 
 /** @param mirrorFile path of the mirror's file, relative to the project. */

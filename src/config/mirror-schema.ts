@@ -5,29 +5,11 @@
 
 import { z } from 'zod';
 import { MAX_MEMBERS_PER_ROW } from '../domain/member.ts';
-import {
-  DURATION_WORDS,
-  parseShare,
-  parseSize,
-  SHARE_PATTERN,
-  SHARE_WORDS,
-  SIZE_PATTERN,
-  SIZE_WORDS,
-} from './quantities.ts';
-import { durationFrom, quantity } from './quantity-schema.ts';
 import { scheduleInput } from './schedule-schema.ts';
+import { sections } from './section-schemas.ts';
 
 /** Name of a mirror: its file's name without `.yaml`. */
 export const MIRROR_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
-
-/** A tag: a word by which mirrors are chosen on the command line. */
-export const TAG = /^[a-z0-9][a-z0-9_-]{0,62}$/;
-
-export const DEFAULTS = {
-  batch: { rows: 1000, bytes: '1MB', in_flight: 4 },
-  safety: { max_removals: '20%', empty_snapshot: 'hold', approval_deadline: '24h' },
-  resume_max_age: '24h',
-} as const;
 
 function oneOrMany<T extends z.ZodType>(item: T, description: string, max = 1000) {
   return z.union([item, z.array(item).min(1).max(max)]).describe(description);
@@ -100,35 +82,6 @@ const memberInput = z.strictObject({
   ).optional(),
 });
 
-const [LEAST_BYTES, MOST_BYTES] = [1024, 256 * 1024 ** 2];
-
-const size = z
-  .union([
-    z.int().min(LEAST_BYTES).max(MOST_BYTES),
-    quantity(SIZE_PATTERN, parseSize, [LEAST_BYTES, MOST_BYTES], 'The size must be between 1KiB and 256MiB.'),
-  ])
-  .describe(SIZE_WORDS);
-
-const duration = durationFrom(1000, '1s').describe(DURATION_WORDS);
-
-const share = quantity(SHARE_PATTERN, parseShare, [0, 1], 'A share cannot be more than 100%.').describe(
-  SHARE_WORDS,
-);
-
-const removalCount = z.int().min(0).describe('a whole number of members');
-
-const maxRemovals = z
-  .union([
-    share,
-    removalCount,
-    z
-      .strictObject({ share: share.optional(), count: removalCount.optional() })
-      .refine((limits) => limits.share !== undefined || limits.count !== undefined, {
-        error: 'Neither `share` nor `count` is set.',
-      }),
-  ])
-  .describe('a share such as 20%, a whole number of members, or both as {share: 20%, count: 500}');
-
 const baselineKind = z.enum(['new-empty', 'tracked', 'replace']);
 
 const baseline = z
@@ -154,15 +107,6 @@ const source = z.strictObject({
     .describe('the SQL query whose rows are mirrored'),
   key: oneOrMany(column, 'the column, or list of columns, that together name one row', 32),
 });
-
-const TAG_WORDS = 'lower-case letters, digits, `-` and `_`, at most 63, not beginning with `-` or `_`';
-
-const tag = z.string().regex(TAG).describe(TAG_WORDS);
-
-/** An empty list is a list: it stands against the project's default. */
-export const tagsInput = z
-  .union([tag, z.array(tag).max(64)])
-  .describe(`words to choose mirrors by, each of ${TAG_WORDS}`);
 
 /** `connection` and `type` are ours; everything else is judged by the adapter of that type. */
 export const destinationInput = z.looseObject({
@@ -200,55 +144,12 @@ export const mirrorInput = z
       'what is mirrored into: {connection, type} and the options of that type',
     ),
     baseline: baseline.optional(),
-    batch: z
-      .strictObject({
-        rows: z
-          .int()
-          .min(1)
-          .max(100_000)
-          .meta({ description: 'members in one request, at most: 1 to 100000', default: DEFAULTS.batch.rows })
-          .optional(),
-        bytes: size.meta({ description: SIZE_WORDS, default: DEFAULTS.batch.bytes }).optional(),
-        in_flight: z
-          .int()
-          .min(1)
-          .max(64)
-          .meta({ description: 'requests under way at once: 1 to 64', default: DEFAULTS.batch.in_flight })
-          .optional(),
-      })
-      .describe('limits of one request: {rows, bytes, in_flight}')
-      .optional(),
-    safety: z
-      .strictObject({
-        max_removals: maxRemovals
-          .meta({
-            description:
-              'a share such as 20%, a whole number of members, or both as {share: 20%, count: 500}',
-            default: DEFAULTS.safety.max_removals,
-          })
-          .optional(),
-        empty_snapshot: z
-          .enum(['hold', 'allow'])
-          .meta({ description: 'hold or allow', default: DEFAULTS.safety.empty_snapshot })
-          .optional(),
-        approval_deadline: duration
-          .meta({
-            description: `how long a run that is held waits for an answer; then it counts as rejected: ${DURATION_WORDS}`,
-            default: DEFAULTS.safety.approval_deadline,
-          })
-          .optional(),
-      })
-      .describe('what a run may remove without asking: {max_removals, empty_snapshot, approval_deadline}')
-      .optional(),
-    resume_max_age: duration
-      .meta({ description: DURATION_WORDS, default: DEFAULTS.resume_max_age })
-      .optional(),
+    ...sections,
     schedule: scheduleInput
       .describe(
         'when it runs by itself: {every: 15m} or {cron: "0 6 * * 1-5", time_zone}, with jitter, overlap, catch_up, pause_on_failure',
       )
       .optional(),
-    tags: tagsInput.optional(),
   })
   .refine((mirror) => (mirror.members === undefined) !== (mirror.mapping === undefined), {
     error: 'A mirror needs either `members` or `mapping`, and not both.',

@@ -9,14 +9,9 @@ import type {
   Options,
   SafetySettings,
 } from '../domain/settings.ts';
-import {
-  type ConditionInput,
-  DEFAULTS,
-  type FieldInput,
-  type MemberInput,
-  type MirrorInputFile,
-} from './mirror-schema.ts';
+import type { ConditionInput, FieldInput, MemberInput, MirrorInputFile } from './mirror-schema.ts';
 import { parseDuration, parseShare, parseSize } from './quantities.ts';
+import { DEFAULTS } from './section-schemas.ts';
 
 /** What the mirror's file refers to. */
 export interface Resolved {

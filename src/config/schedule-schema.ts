@@ -71,23 +71,30 @@ function isTimeZone(name: string): boolean {
 const isMapping = ({ value }: { readonly value: unknown }) =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** What goes with any time: what `defaults` of retl.yaml may hold. */
+const parts = {
+  time_zone: timeZone.meta({ description: TIME_ZONE_WORDS, default: DEFAULTS.time_zone }).optional(),
+  jitter: durationFrom(1000, '1s').describe(DURATION_WORDS).optional(),
+  overlap: z
+    .enum(['skip', 'buffer_one'])
+    .meta({ description: 'skip or buffer_one', default: DEFAULTS.overlap })
+    .optional(),
+  catch_up: durationFrom(10_000, '10s')
+    .meta({ description: DURATION_WORDS, default: DEFAULTS.catch_up })
+    .optional(),
+  pause_on_failure: z
+    .boolean()
+    .meta({ description: 'true or false', default: DEFAULTS.pause_on_failure })
+    .optional(),
+};
+
+export const scheduleDefaultsInput = z.strictObject(parts);
+
 export const scheduleInput = z
   .strictObject({
     every: every.describe(`${DURATION_WORDS}, in whole seconds`).optional(),
     cron: cron.describe(CRON_WORDS).optional(),
-    time_zone: timeZone.meta({ description: TIME_ZONE_WORDS, default: DEFAULTS.time_zone }).optional(),
-    jitter: durationFrom(1000, '1s').describe(DURATION_WORDS).optional(),
-    overlap: z
-      .enum(['skip', 'buffer_one'])
-      .meta({ description: 'skip or buffer_one', default: DEFAULTS.overlap })
-      .optional(),
-    catch_up: durationFrom(10_000, '10s')
-      .meta({ description: DURATION_WORDS, default: DEFAULTS.catch_up })
-      .optional(),
-    pause_on_failure: z
-      .boolean()
-      .meta({ description: 'true or false', default: DEFAULTS.pause_on_failure })
-      .optional(),
+    ...parts,
   })
   .refine((schedule) => (schedule.every === undefined) !== (schedule.cron === undefined), {
     error: 'A schedule needs either `every` or `cron`, and not both.',
@@ -110,7 +117,7 @@ export const scheduleInput = z
 export type ScheduleInput = z.infer<typeof scheduleInput>;
 
 /** Of values that may have errors of their own, which are told elsewhere. */
-function isLonger(duration: unknown, limit: unknown): boolean {
+export function isLonger(duration: unknown, limit: unknown): boolean {
   if (typeof duration !== 'string' || typeof limit !== 'string') return false;
   const [value, most] = [parseDuration(duration), parseDuration(limit)];
   return value !== null && most !== null && value > most;

@@ -129,4 +129,8 @@ export interface ProjectSettings {
   readonly schedules: ScheduleTable;
   /** Beside the mirrors for the same reason: words by which people choose mirrors; every mirror has its list. */
   readonly tags: TagTable;
+  /** The environment of `retl.yaml` that it was read for; `null`: none is chosen. */
+  readonly environment: string | null;
+  /** What `retl.yaml` gives defaults for, e.g. `safety.max_removals`: for people to look at. */
+  readonly defaultKeys: readonly string[];
 }

@@ -39,7 +39,8 @@ export const ZONES: { readonly [zone: string]: Zone } = {
     packages: ['@temporalio/activity', '@temporalio/common'],
     builtins: true,
   },
-  config: { load: ['domain'], types: [], packages: ['zod', 'yaml'], builtins: true },
+  // tsx: mirrors and mappings may be written in TypeScript.
+  config: { load: ['domain'], types: [], packages: ['zod', 'yaml', 'tsx'], builtins: true },
   client: { load: ['domain'], types: ['workflows'], packages: TEMPORAL_CLIENT, builtins: true },
   cli: {
     load: [

@@ -61,11 +61,11 @@ test('retl --help names every command and every exit code', async () => {
   for (const meaning of Object.values(EXIT_MEANINGS)) expect(stdout).toContain(meaning);
 });
 
-test('there are the commands there should be, and each takes --json, --project and --no-color', () => {
+test('there are the commands there should be, and each takes --json, --project, --env and --no-color', () => {
   expect(COMMANDS.map((command) => command.name())).toEqual(NAMES);
   for (const command of COMMANDS)
     expect(command.options.map((option) => option.long)).toEqual(
-      expect.arrayContaining(['--json', '--project', '--no-color', '--debug']),
+      expect.arrayContaining(['--json', '--project', '--env', '--no-color', '--debug']),
     );
 });
 

@@ -62,6 +62,8 @@ test('a mirror is read into plain settings, its secrets left as references', asy
     ],
     schedules: {},
     tags: { vip: [] },
+    environment: null,
+    defaultKeys: [],
   });
 });
 

@@ -52,6 +52,7 @@ export interface Reading {
   readonly env?: { readonly [name: string]: string };
   /** Secret files by path. */
   readonly files?: { readonly [path: string]: string };
+  readonly environment?: string;
 }
 
 function access({ env = SECRETS, files = {} }: Reading): SecretAccess {
@@ -73,6 +74,7 @@ export async function problemsOf(files: Files, reading: Reading = {}): Promise<r
       project.folder,
       reading.types === undefined ? SYSTEMS : reading.types,
       access(reading),
+      reading.environment ?? null,
     );
     return loaded.kind === 'ok' ? [] : loaded.problems.map(problemText);
   } finally {
@@ -88,6 +90,7 @@ export async function settingsOf(files: Files, reading: Reading = {}): Promise<P
       project.folder,
       reading.types === undefined ? SYSTEMS : reading.types,
       access(reading),
+      reading.environment ?? null,
     );
     if (loaded.kind === 'invalid') throw new Error(loaded.problems.map(problemText).join('\n'));
     return loaded.settings;

@@ -24,6 +24,7 @@ const VALUES = [
   'TASK_QUEUE',
   'conformanceChecks',
   'connectClient',
+  'defineMirror',
   'describeHolder',
   'mirrorWorkflowId',
   'readProgress',
@@ -31,6 +32,14 @@ const VALUES = [
   'signalMirror',
   'startMirror',
   'watchRun',
+];
+
+/** What is replaced in the mirror of docs/configuration.md, by what, and what the compiler says. */
+const WRONG_MIRRORS: readonly (readonly [string, string, string])[] = [
+  ['safety:', 'savety:', 'savety'],
+  ["empty_snapshot: 'hold'", "empty_snapshot: 'keep'", '\'"keep"\' is not assignable'],
+  ['key: ', 'keys: ', 'keys'],
+  ['  mapping:', "  members: { identity: { id: 'id' } },\n  mapping:", 'members'],
 ];
 
 /** A package as it would be installed, and a program's folder beside it. */
@@ -74,8 +83,10 @@ test('the built package exports the same', async () => {
 test('the examples of the docs are right by its types, and a wrong mapping is not', async () => {
   const [mapping = ''] = blocks(page('docs/mapping.md'), 'ts');
   const [kit = '', worker = ''] = blocks(page('docs/writing-an-adapter.md'), 'ts');
+  const [mirror = ''] = blocks(page('docs/configuration.md'), 'ts');
   const files = {
     'mapping.ts': mapping,
+    'mirror.ts': mirror,
     'kit.ts': kit,
     'worker.ts': worker,
     'harness.ts':
@@ -102,4 +113,33 @@ test('the examples of the docs are right by its types, and a wrong mapping is no
   await expect(run(process.execPath, [TSC, '-p', '.'], { cwd: program })).rejects.toMatchObject({
     stdout: expect.stringContaining("Type 'string' is not assignable to type 'JsonObject'"),
   });
+  await writeFile(join(program, 'mapping.ts'), mapping);
+
+  for (const [written, wrong, told] of WRONG_MIRRORS) {
+    expect(mirror).toContain(written);
+    await writeFile(join(program, 'mirror.ts'), mirror.replace(written, wrong));
+    await expect(run(process.execPath, [TSC, '-p', '.'], { cwd: program })).rejects.toMatchObject({
+      stdout: expect.stringMatching(new RegExp(`^mirror\\.ts\\(.*${told}`, 's')),
+    });
+  }
+});
+
+test('a mirror in TypeScript is read by the built package in plain Node, as the command line reads it', async () => {
+  const [mirror = ''] = blocks(page('docs/configuration.md'), 'ts');
+  await mkdir(join(program, 'mirrors'));
+  await writeFile(
+    join(program, 'retl.yaml'),
+    'journal: { url: x }\nconnections: { shop: { type: a }, crm: { type: b } }\n',
+  );
+  await writeFile(join(program, 'mirrors', 'vip.ts'), mirror);
+  await writeFile(
+    join(program, 'read.mjs'),
+    `import { loadMirror } from '../package/dist/config/load.js';
+    import { loadProjection } from '../package/dist/config/projection-module.js';
+    const { settings } = await loadMirror('.', 'vip', null, null);
+    const projection = await loadProjection(settings.mirrors[0].mapping, '.');
+    console.log(projection.project({ id: '1', email: 'a@example.com', plan: 'vip' }).length);`,
+  );
+  const { stdout } = await run(process.execPath, ['read.mjs'], { cwd: program });
+  expect(stdout.trim()).toBe('1');
 });

@@ -7,7 +7,7 @@ import type { Command } from 'commander';
 import type { DevStack } from '../../dev/stack.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { DevWorker } from '../dev-worker.ts';
-import { DEV_ENV_FILE, type Project, readSettings } from '../environment.ts';
+import { devEnvFile, type Project, readSettings } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Output } from '../output.ts';
 
@@ -45,11 +45,11 @@ async function dev({ output, project, options }: Invocation): Promise<ExitCode> 
   try {
     const environment = await prepare(stack);
     await writeDevEnvironment(project, environment);
-    announce(output, stack, environment);
+    announce(output, stack, { environment, file: devEnvFile(project.environment) });
     const worker = new DevWorker(output, project.dir, environment);
     await worker.runUntil(stopped);
   } finally {
-    await rm(join(project.dir, DEV_ENV_FILE), { force: true });
+    await rm(join(project.dir, devEnvFile(project.environment)), { force: true });
     output.note('Stopping …');
     await stack.stop();
   }
@@ -72,20 +72,24 @@ async function prepare(stack: DevStack): Promise<Environment> {
 
 /** For the other commands, in other terminals; readable by its owner alone. */
 async function writeDevEnvironment(project: Project, environment: Environment): Promise<void> {
-  const file = join(project.dir, DEV_ENV_FILE);
+  const file = join(project.dir, devEnvFile(project.environment));
   await mkdir(dirname(file), { recursive: true });
   const lines = Object.entries(environment).map(([name, value]) => `${name}=${value}\n`);
   await writeFile(file, lines.join(''), { mode: 0o600 });
   await writeFile(join(project.dir, '.retl', '.gitignore'), '*\n');
 }
 
-function announce(output: Output, stack: DevStack, environment: Environment): void {
+function announce(
+  output: Output,
+  stack: DevStack,
+  { environment, file }: { readonly environment: Environment; readonly file: string },
+): void {
   output.event({ event: 'ready', temporal: stack.temporal.address, ui: stack.temporal.uiUrl });
   if (stack.temporal.uiUrl !== null)
     output.line(`Temporal UI  ${output.style('cyan', stack.temporal.uiUrl)}`);
   output.line(`Temporal     ${stack.temporal.address}`);
   output.line(`Variables    ${Object.keys(environment).join(', ')}`);
-  output.line(`             in ${DEV_ENV_FILE} while this runs; other commands read it by themselves`);
+  output.line(`             in ${file} while this runs; other commands read it by themselves`);
   output.line();
   output.line(
     'In another terminal: `retl check`, `retl run <mirror>`, `retl status`. Ctrl-C stops everything.',
