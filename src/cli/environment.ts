@@ -32,7 +32,7 @@ export interface Project {
  * @param chosen `--env`; otherwise `RETL_ENV`, also from `.env`. It is left in the variable, where processes that are
  *   started from here find it.
  */
-export async function openProject(named: string | undefined, chosen: string | undefined): Promise<Project> {
+export async function openProject(named: string | undefined, chosen?: string): Promise<Project> {
   const dir = named === undefined ? ((await findProject(process.cwd())) ?? process.cwd()) : resolve(named);
   const shared = await variablesOf(join(dir, ENV_FILE));
   const environment = chosenEnvironment({

@@ -3,8 +3,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadProject } from '../config/load.ts';
 import { mirrorFiles } from '../config/mirror-files.ts';
-import { TAG } from '../config/mirror-schema.ts';
 import { nearest } from '../config/nearest.ts';
+import { TAG } from '../config/section-schemas.ts';
 import { RetlError } from '../domain/errors.ts';
 import { type Invocation, mirrorArgument } from './command.ts';
 import type { Project } from './environment.ts';

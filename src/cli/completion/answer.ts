@@ -11,9 +11,12 @@ export async function completionLines(
   program: Command,
   words: readonly string[],
 ): Promise<readonly string[]> {
-  const named = words.indexOf('--project');
-  const folder = named === -1 ? undefined : words[named + 1];
-  const found = await complete(program, words, projectNames(folder === '' ? undefined : folder));
+  const after = (option: string) => {
+    const at = words.indexOf(option);
+    return at === -1 ? undefined : words[at + 1] || undefined;
+  };
+  const names = projectNames(after('--project'), after('--env'));
+  const found = await complete(program, words, names);
   if (found.kind === 'folders') return [FOLDERS_LINE];
   return found.candidates.map(({ value, about }) => `${harmless(value)}\t${harmless(about)}`);
 }

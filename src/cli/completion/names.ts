@@ -11,17 +11,17 @@ import type { Candidate, Names } from './candidates.ts';
 /** Longer than this nobody waits at a prompt. */
 const WITHIN_MS = 1_500;
 
-/** @param folder `--project` where the command line has it. */
-export function projectNames(folder: string | undefined): Names {
+/** @param folder `--project`, and `environment` `--env`, where the command line has them. */
+export function projectNames(folder: string | undefined, environment: string | undefined): Names {
   return {
     mirrors: () =>
       quietly(async () => {
-        const found = await mirrorNames(await openProject(folder));
+        const found = await mirrorNames(await openProject(folder, environment));
         return found.map((value) => ({ value, about: '' }));
       }),
     tags: () =>
       quietly(async () => {
-        const { dir } = await openProject(folder);
+        const { dir } = await openProject(folder, environment);
         const loaded = await loadProject(dir, null, null);
         if (loaded.kind === 'invalid') return [];
         const tags = Object.values(loaded.settings.tags).flat();
@@ -32,7 +32,7 @@ export function projectNames(folder: string | undefined): Names {
       }),
     batches: (mirror) =>
       quietly(async () => {
-        const project = await openProject(folder);
+        const project = await openProject(folder, environment);
         const [last] = await readRuns(project, mirror, 1);
         const found = last === undefined ? [] : await readUnresolved(project, last.runId);
         return found
