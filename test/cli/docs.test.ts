@@ -25,12 +25,15 @@ test('docs/cli.md names every command, and no other', () => {
 });
 
 test('the examples of docs/configuration.md are valid as they stand', async () => {
-  const [retlYaml = '', mirror = ''] = [...page('configuration.md').matchAll(/```yaml\n([\s\S]*?)```/g)].map(
-    (match) => match[1] ?? '',
-  );
-  expect(await problemsOf({ 'retl.yaml': retlYaml, 'mirrors/vip.yaml': mirror }, { env: SECRETS })).toEqual(
-    [],
-  );
+  const [retlYaml = '', defaults = '', environments = '', mirror = ''] = [
+    ...page('configuration.md').matchAll(/```yaml\n([\s\S]*?)```/g),
+  ].map((match) => match[1] ?? '');
+  const project = { 'retl.yaml': retlYaml + defaults, 'mirrors/vip.yaml': mirror };
+  expect(await problemsOf(project, { env: SECRETS })).toEqual([]);
+  const env = { ...SECRETS, PRODUCTION_JOURNAL_URL: 'postgres://localhost/production' };
+  const alone = { 'retl.yaml': environments };
+  expect(await problemsOf(alone, { env, environment: 'production' })).toEqual([]);
+  expect(await problemsOf(alone, { env: SECRETS })).toEqual([]);
 });
 
 test('docs/configuration.md has a row for every key of a mirror', () => {
