@@ -229,6 +229,8 @@ create table retl.batch (
   send_deadline timestamptz,
   retry_at timestamptz,
   next_poll_at timestamptz,
+  staged_at timestamptz,   -- when it was taken for asynchronous work
+  polls integer not null default 0, -- how often its jobs were asked for since, in vain
   job_ids text[],
   progress text,           -- between the steps of a request that takes several
   receipt text,            -- JSON, the provider's answer; never shown or logged
@@ -245,7 +247,8 @@ create table retl.batch (
   check ((action in ('upsert', 'remove')) = (operations is not null)),
   check ((state in ('sending', 'unknown', 'staged')) <= (sent_at is not null and send_deadline is not null)),
   -- A check that is null passes: so each of these says what it means by `is true`.
-  check (state <> 'staged' or (cardinality(job_ids) >= 1 and array_position(job_ids, null) is null) is true),
+  check (state <> 'staged' or (cardinality(job_ids) >= 1 and array_position(job_ids, null) is null
+         and array_position(job_ids, '') is null and staged_at is not null and next_poll_at is not null) is true),
   check ((state = 'settled') = (settled_at is not null)),
   check ((state in ('settled', 'refused')) = (settled_epoch is not null)),
   check ((state = 'settled') <= (receipt is not null)),

@@ -278,7 +278,8 @@ begin
 end
 $$;
 
--- Rule 5: taken for asynchronous work. Not an acceptance: nothing becomes true but the job ids.
+-- Rule 5: taken for asynchronous work. Not an acceptance: nothing becomes true but the job ids. Of a staged batch: a poll has
+-- found its jobs under way still.
 create function retl.mark_staged(p_run bigint, p_epoch bigint, p_batch bytea, p_job_ids text[], p_receipt text,
     p_next_poll_ms bigint) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -291,8 +292,33 @@ begin
   if b.state = 'staged' and b.job_ids is distinct from p_job_ids then
     raise exception 'rule 6: the jobs of a batch do not change' using errcode = 'RM006';
   end if;
-  update retl.batch set state = 'staged', job_ids = p_job_ids, receipt = p_receipt,
-    next_poll_at = clock_timestamp() + greatest(p_next_poll_ms, 0) * interval '1 ms' where batch_id = p_batch;
+  update retl.batch set state = 'staged', job_ids = p_job_ids, receipt = p_receipt, reason = null,
+    staged_at = coalesce(b.staged_at, clock_timestamp()), polls = b.polls + (b.state = 'staged')::integer,
+    next_poll_at = retl.next_poll(p_next_poll_ms) where batch_id = p_batch;
+end
+$$;
+
+create function retl.next_poll(p_ms bigint) returns timestamptz
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if p_ms is null or p_ms not between 0 and 604800000 then
+    raise exception 'a next poll lies between now and a week ahead' using errcode = 'RM003';
+  end if;
+  return clock_timestamp() + p_ms * interval '1 ms';
+end
+$$;
+
+-- A poll that was not answered, or not in a way that says what became of the jobs: the batch stays staged, and shows why.
+create function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_next_poll_ms bigint) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+begin
+  if b.state <> 'staged' then
+    perform retl.refuse_state(b, 'polled');
+  end if;
+  update retl.batch set reason = p_code, polls = b.polls + 1, next_poll_at = retl.next_poll(p_next_poll_ms)
+    where batch_id = p_batch;
 end
 $$;
 
@@ -816,12 +842,12 @@ revoke all on all functions in schema retl from public;
 grant execute on function
   retl.admit, retl.begin_attempt, retl.record_baseline, retl.create_candidate, retl.loaded, retl.seal, retl.plan,
   retl.guard, retl.decide, retl.prepare_batches, retl.retry_batch, retl.prepare_step, retl.mark_sending, retl.mark_resending,
-  retl.mark_unknown, retl.mark_not_applied, retl.mark_refused, retl.mark_staged, retl.record_progress,
+  retl.mark_unknown, retl.mark_not_applied, retl.mark_refused, retl.mark_staged, retl.note_poll, retl.record_progress,
   retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.fold, retl.promote,
   retl.close_run, retl.release_run, retl.prune
   to retl_runtime;
 
--- An operator's word on an unknown batch (design.md section 6, "nothing can be verified"). It fences whatever attempt
+-- An operator's word on an unknown batch, or on a staged one whose jobs tell nothing any more (design.md section 6). It fences whatever attempt
 -- there may be, and is recorded with its reason. Rule 3: "not applied" is not believed before the send deadline. A request
 -- that is on its way keeps its attempt: fenced, that could no longer write down an answer that would settle it.
 create function retl.resolve_batch(p_batch bytea, p_verdict text, p_because text) returns void
@@ -840,7 +866,7 @@ begin
   end if;
   select * into strict r from retl.run where run_id = b.run_id for no key update;
   select * into strict b from retl.batch where batch_id = p_batch for update;
-  if b.state <> 'unknown' or r.closing is not null then
+  if b.state not in ('unknown', 'staged') or r.closing is not null then
     perform retl.refuse_state(b, p_verdict);
   end if;
   if coalesce(p_because, '') = '' then
@@ -853,7 +879,8 @@ begin
   r.epoch := nextval('retl.epoch');
   update retl.run set epoch = r.epoch where run_id = r.run_id;
   insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'resolve');
-  update retl.batch set resolved_because = p_because where batch_id = p_batch;
+  -- What became of jobs that nobody can ask about is as unknown as any other outcome.
+  update retl.batch set resolved_because = p_because, state = 'unknown' where batch_id = p_batch;
   if p_verdict = 'not-applied' then
     perform retl.mark_not_applied(r.run_id, r.epoch, p_batch, 'resolved-by-operator', 0);
   elsif b.operations is null then

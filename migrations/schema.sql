@@ -64,6 +64,8 @@ create table retl.batch (
   send_deadline timestamp with time zone,
   retry_at timestamp with time zone,
   next_poll_at timestamp with time zone,
+  staged_at timestamp with time zone,
+  polls integer not null default 0,
   job_ids text[],
   progress text,
   receipt text,
@@ -80,7 +82,7 @@ create table retl.batch (
   constraint batch_action_check CHECK ((action = ANY (ARRAY['init'::text, 'upsert'::text, 'remove'::text, 'finish'::text]))),
   constraint batch_check CHECK (((action = ANY (ARRAY['upsert'::text, 'remove'::text])) = (operations IS NOT NULL))),
   constraint batch_check1 CHECK (((state = ANY (ARRAY['sending'::text, 'unknown'::text, 'staged'::text])) <= ((sent_at IS NOT NULL) AND (send_deadline IS NOT NULL)))),
-  constraint batch_check2 CHECK (((state <> 'staged'::text) OR (((cardinality(job_ids) >= 1) AND (array_position(job_ids, NULL::text) IS NULL)) IS TRUE))),
+  constraint batch_check2 CHECK (((state <> 'staged'::text) OR (((cardinality(job_ids) >= 1) AND (array_position(job_ids, NULL::text) IS NULL) AND (array_position(job_ids, ''::text) IS NULL) AND (staged_at IS NOT NULL) AND (next_poll_at IS NOT NULL)) IS TRUE))),
   constraint batch_check3 CHECK (((state = 'settled'::text) = (settled_at IS NOT NULL))),
   constraint batch_check4 CHECK (((state = ANY (ARRAY['settled'::text, 'refused'::text])) = (settled_epoch IS NOT NULL))),
   constraint batch_check5 CHECK (((state = 'settled'::text) <= (receipt IS NOT NULL))),
@@ -391,9 +393,13 @@ function retl.mark_resending(p_run bigint, p_epoch bigint, p_batch bytea, p_dead
 function retl.mark_sending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)
   returns void, language plpgsql, security definer, body sha256:a0375420804d5f983cc9eeaebaf5770457476c4fdbe0166ecda4c8b8fc4a0066
 function retl.mark_staged(p_run bigint, p_epoch bigint, p_batch bytea, p_job_ids text[], p_receipt text, p_next_poll_ms bigint)
-  returns void, language plpgsql, security definer, body sha256:483d80b4fbfcd29f410ae5b7881850088745ff4d12a9eb982ab1e46f3a79ca85
+  returns void, language plpgsql, security definer, body sha256:feaa2d6aaa552be616d1fd37f3e0a3a346c8e768e6ccb46f3a62dc19f0c18d4a
 function retl.mark_unknown(p_run bigint, p_epoch bigint, p_batch bytea, p_code text)
   returns void, language plpgsql, security definer, body sha256:53f3693b53873841f2670a13278d3955e4dab7d27934411b88fd44a95e7e9743
+function retl.next_poll(p_ms bigint)
+  returns timestamp with time zone, language plpgsql, body sha256:aa6c845b5de449661f9aff4388147f9d3fa86e6dc6e9ef3c3ae2a5c571f30c4d
+function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_next_poll_ms bigint)
+  returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
 function retl.plan(p_run bigint, p_epoch bigint)
   returns jsonb, language plpgsql, security definer, body sha256:9ebe97fad01cd6f09ff4cfdd4a35f7b8e3bacebdcc369c6b92edc1ca1116c3de
 function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
@@ -431,7 +437,7 @@ function retl.require_phase(r retl.run, p_phase text)
 function retl.require_writer()
   returns void, language plpgsql, body sha256:aeef2f5e11924b666ba300eb2543867efdb202857daf91a6600356998d4460fe
 function retl.resolve_batch(p_batch bytea, p_verdict text, p_because text)
-  returns void, language plpgsql, security definer, body sha256:faf44c9f40e3092f7ad8fc76ae20c5abbb57011ab37cf33d0b5c1bfc2b27bd13
+  returns void, language plpgsql, security definer, body sha256:4d64912d0b771cfcc38f2ef5f2097fd13b632636bd57bdf5902119e9d6b88eac
 function retl.retry_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
   returns void, language plpgsql, security definer, body sha256:9bd6df3a8a65f2575f78864598d815e94a3c46f1f832dc374e3714cddcda6f06
 function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remove bigint)
@@ -491,6 +497,7 @@ grant execute on function retl.mark_resending(bigint,bigint,bytea,bigint) to ret
 grant execute on function retl.mark_sending(bigint,bigint,bytea,bigint) to retl_runtime;
 grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigint) to retl_runtime;
 grant execute on function retl.mark_unknown(bigint,bigint,bytea,text) to retl_runtime;
+grant execute on function retl.note_poll(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.plan(bigint,bigint) to retl_runtime;
 grant execute on function retl.prepare_batches(bigint,bigint,text,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.prepare_step(bigint,bigint,text,bytea,bytea,bigint) to retl_runtime;
@@ -521,7 +528,7 @@ grant select on retl.migration to retl_inspector;
 grant select on retl.mirror to retl_inspector;
 grant select on retl.run to retl_inspector;
 grant select (approval_id, run_id, generation_digest, removals, removal_digest, shown, verdict, via, decided_at) on retl.approval to retl_inspector;
-grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, to_add, to_change, accepted, rejected, added, changed, position, folded, settled_at) on retl.batch to retl_inspector;
+grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add, to_change, accepted, rejected, added, changed, position, folded, settled_at) on retl.batch to retl_inspector;
 grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;

@@ -11,6 +11,8 @@ import { guarded } from './guarded.ts';
 import { attachWriter } from './init.ts';
 import type { DeliverArgs, StepResult } from './results.ts';
 
+const ASYNCHRONOUS_WINDOW_MS = 600_000;
+
 /** @throws RetlError, JournalError */
 export async function deliver(deps: Dependencies, args: DeliverArgs): Promise<StepResult> {
   return withAttempt(deps, args, args.action === 'upsert' ? 'additions' : 'removals', async (a) => {
@@ -39,7 +41,11 @@ async function deliverWindow(
   args: DeliverArgs,
   resolveOnly: boolean,
 ): Promise<StepResult> {
-  const limits = { until: performance.now() + args.windowMs, resolveOnly };
+  // The next attempt may only ask about what this one stages: it goes on for as long as it can (rule 5).
+  const asynchronous = w.destination.capabilities.batchDelivery === 'asynchronous';
+  const windowMs = asynchronous ? Math.max(ASYNCHRONOUS_WINDOW_MS, args.windowMs) : args.windowMs;
+  const pollNow = args.pollNow ?? false;
+  const limits = { until: performance.now() + windowMs, resolveOnly, pollNow };
   const end = await new DeliveryWindow(a, w, args.action, limits).run();
   return { ...end, counts: await a.counts() };
 }

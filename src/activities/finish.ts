@@ -19,6 +19,7 @@ export async function finishRun(deps: Dependencies, ref: StepArgs): Promise<Step
       return runStep(a, w, {
         action: 'finish',
         resolveOnly: ref.resolveOnly ?? false,
+        pollNow: ref.pollNow ?? false,
         request: (id) => requestOf(a, id),
         send: (request) => w.writer.finish(known(request)),
         reconcile: (request, batch) =>

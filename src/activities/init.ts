@@ -19,17 +19,26 @@ export async function initRun(deps: Dependencies, ref: StepArgs): Promise<StepRe
   return withAttempt(deps, ref, 'init', async (a) => {
     if (a.record.phase !== 'init') return { kind: 'done', counts: await a.counts() };
     return withWriter(a, async (w) => {
-      const wait = ref.resolveOnly ? null : ((await notReady(a, w)) ?? (await baselineNotProven(a, w)));
+      const underWay = ref.resolveOnly || (await isUnderWay(a));
+      const wait = underWay ? null : ((await notReady(a, w)) ?? (await baselineNotProven(a, w)));
       if (wait !== null) return wait;
       return runStep(a, w, {
         action: 'init',
         resolveOnly: ref.resolveOnly ?? false,
+        pollNow: ref.pollNow ?? false,
         request: () => null,
         send: () => w.writer.init(),
-        reconcile: () => w.writer.reconcileInit(),
+        reconcile: (_, batch) =>
+          w.writer.reconcileInit(batch.receipt === null ? null : JSON.parse(batch.receipt)),
       });
     });
   });
+}
+
+/** Whether a session may be open already: then all there is to do is to find out. */
+async function isUnderWay(a: RunAttempt): Promise<boolean> {
+  const init = await stepBatch(a.deps.journal, a.attempt, 'init');
+  return init?.state === 'staged';
 }
 
 /** Missing rights surface here, before anything is read or written; `null`: it is ready. */

@@ -48,6 +48,8 @@ export type StepResult =
   | { readonly kind: 'more'; readonly counts: RunCounts }
   /** Nothing to do before `ms` have passed. */
   | Wait
+  /** Staged work is asked about again after `ms`. */
+  | Pending
   /** The outcome of `batch` is unknown and cannot be verified. */
   | Blocked
   /** The destination refused members, or a whole request, for good. */
@@ -89,6 +91,18 @@ export interface Wait {
   readonly counts: RunCounts;
 }
 
+export interface Pending {
+  readonly kind: 'pending';
+  /** `staged`, or why the last question went unanswered. */
+  readonly code: string;
+  readonly ms: number;
+  /** The oldest of them. */
+  readonly batch: string;
+  /** Ms since that one was staged. */
+  readonly ageMs: number;
+  readonly counts: RunCounts;
+}
+
 export interface Blocked {
   readonly kind: 'blocked';
   readonly code: string;
@@ -127,6 +141,8 @@ export type GuardResult =
 export interface StepArgs extends RunRef {
   /** Only resolve what is open; send nothing that is not under way. */
   readonly resolveOnly?: boolean;
+  /** Ask about staged work now, whether or not its time has come. */
+  readonly pollNow?: boolean;
 }
 
 export interface DeliverArgs extends RunRef {
@@ -135,6 +151,8 @@ export interface DeliverArgs extends RunRef {
   readonly windowMs: number;
   /** Only resolve what is open; launch nothing new. */
   readonly resolveOnly: boolean;
+  /** Ask about staged batches now, whether or not their time has come. */
+  readonly pollNow?: boolean;
 }
 
 /** An answer to what the guard asks, through Temporal: no names and no reasons. */

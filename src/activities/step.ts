@@ -12,7 +12,6 @@ import {
   markRefused,
   markResending,
   markSending,
-  markStaged,
   markUnknown,
   prepareStep,
   type StoreWrites,
@@ -25,11 +24,14 @@ import { backoffMs, receiptText, sendDeadlineMs } from './delivery/policy.ts';
 import { withRetries } from './delivery/record.ts';
 import { Clearance, markedOnce, SENT_TOO_LATE } from './delivery/sending.ts';
 import type { StepResult } from './results.ts';
+import { checkedStep, pollStep, stage } from './step-poll.ts';
 
 export interface StepCalls {
   readonly action: 'init' | 'finish';
   /** Rule 10: a run that is being ended resolves what is open, and begins nothing. */
   readonly resolveOnly: boolean;
+  /** Ask about pending work now, whether or not its time has come. */
+  readonly pollNow: boolean;
   /** What is sent; its hash stands in the journal before it is. */
   request(id: BatchId): FinishRequest | null;
   send(request: FinishRequest | null): Promise<StepOutcome>;
@@ -44,8 +46,9 @@ export async function runStep(a: RunAttempt, w: OpenWriter, calls: StepCalls): P
       return { kind: 'done', counts: await a.counts() };
     case 'refused':
       return { kind: 'rejected', code: found.reason ?? 'refused', counts: await a.counts() };
-    case 'unknown':
     case 'staged':
+      return pollStep(a, w, found, calls.pollNow, () => calls.reconcile(calls.request(found.id), found));
+    case 'unknown':
       return reconcile(a, w, calls, found);
     default:
       return calls.resolveOnly ? { kind: 'done', counts: await a.counts() } : begin(a, w, calls, found);
@@ -121,7 +124,7 @@ async function reconcile(
   batch: BatchRecord,
 ): Promise<StepResult> {
   const { recovery } = w.destination.capabilities;
-  const resends = recovery === 'idempotent' && batch.state === 'unknown';
+  const resends = recovery === 'idempotent';
   const clearance = new Clearance();
   const deadlineMs = sendDeadlineMs(w.destination.capabilities);
   if (resends) await markResending(a.deps.journal, a.attempt, batch.id, deadlineMs);
@@ -132,7 +135,7 @@ async function reconcile(
     ),
   );
   // Rule 3: before the send deadline nothing but an acceptance proves anything about what was sent.
-  const early = batch.state === 'unknown' && !resends ? batch.deadlineInMs : 0;
+  const early = resends ? 0 : batch.deadlineInMs;
   if (early > 0 && DENIALS.includes(value.kind)) return waiting(a, 'before-send-deadline', early, batch.id);
   const resent = resends || batch.resends > 0;
   return record(a, batch.id, value, writes, {
@@ -156,20 +159,18 @@ interface Sent {
 async function record(
   a: RunAttempt,
   id: BatchId,
-  outcome: StepOutcome,
+  given: StepOutcome,
   writes: StoreWrites,
   { tries, retryable, resent }: Sent,
 ): Promise<StepResult> {
   const { journal } = a.deps;
+  const outcome = checkedStep(given);
   switch (outcome.kind) {
     case 'accepted':
       await withRetries(() => settleStep(journal, a.attempt, id, receiptText(outcome.receipt), writes));
       return { kind: 'done', counts: await a.counts() };
     case 'pending':
-      await withRetries(() =>
-        markStaged(journal, a.attempt, id, outcome.jobIds, receiptText(outcome.receipt), 0),
-      );
-      return { kind: 'blocked', code: 'pending', batch: id, counts: await a.counts() };
+      return stage(a, id, outcome);
     case 'not-applied': {
       const ms = Math.max(outcome.retryAfterMs ?? 0, backoffMs(tries));
       await withRetries(() => markNotApplied(journal, a.attempt, id, outcome.code, ms));

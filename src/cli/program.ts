@@ -12,6 +12,7 @@ import { explainCommand } from './commands/explain.ts';
 import { initCommand } from './commands/init.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { pauseCommand } from './commands/pause.ts';
+import { pollCommand } from './commands/poll.ts';
 import { rejectionsCommand } from './commands/rejections.ts';
 import { resolveCommand } from './commands/resolve.ts';
 import { resumeCommand } from './commands/resume.ts';
@@ -27,7 +28,7 @@ const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Run:', [runCommand, statusCommand, runsCommand]],
   ['Understand:', [explainCommand, rejectionsCommand]],
   ['Run regularly:', [schedulesCommand]],
-  ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand, resolveCommand]],
+  ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand, pollCommand, resolveCommand]],
   ['Your shell:', [completionCommand]],
 ];
 

@@ -54,6 +54,7 @@ function guardWords({ toAdd, toChange, toRemove, unchanged }: RunCounts): string
 /** Why the run is not moving, and until when. `now` in ms since the epoch. */
 export function waitingWords(waiting: Waiting, now: number): string {
   const until = waiting.untilMs === null ? '' : `, next look in ${span(Math.max(0, waiting.untilMs - now))}`;
+  const since = waiting.sinceMs === undefined ? '' : ` for ${span(Math.max(0, now - waiting.sinceMs))}`;
   const batch = waiting.batch === null ? '' : ` (batch ${waiting.batch})`;
   switch (waiting.kind) {
     case 'paused':
@@ -61,7 +62,7 @@ export function waitingWords(waiting: Waiting, now: number): string {
     case 'retry':
       return `waiting to try again: ${waiting.code}${until}`;
     case 'pending':
-      return `waiting for the destination: ${waiting.code}${until}`;
+      return `waiting for the destination: ${waiting.code}${since}${until}`;
     case 'draining':
       return `stopping: ${waiting.code}`;
     case 'parked':

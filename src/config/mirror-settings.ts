@@ -64,6 +64,7 @@ function batchOf(input: MirrorInputFile): MirrorSettings['batch'] {
     rows: input.batch?.rows ?? batch.rows,
     bytes: checked(parseSize(input.batch?.bytes ?? batch.bytes)),
     inFlight: input.batch?.in_flight ?? batch.in_flight,
+    pollDeadlineMs: checked(parseDuration(input.batch?.poll_deadline ?? batch.poll_deadline)),
   };
 }
 

@@ -19,7 +19,7 @@ import { durationFrom, quantity } from './quantity-schema.ts';
 export const TAG = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
 export const DEFAULTS = {
-  batch: { rows: 1000, bytes: '1MB', in_flight: 4 },
+  batch: { rows: 1000, bytes: '1MB', in_flight: 4, poll_deadline: '24h' },
   safety: { max_removals: '20%', empty_snapshot: 'hold', approval_deadline: '24h' },
   resume_max_age: '24h',
 } as const;
@@ -79,8 +79,14 @@ export const sections = {
         .max(64)
         .meta({ description: 'requests under way at once: 1 to 64', default: DEFAULTS.batch.in_flight })
         .optional(),
+      poll_deadline: duration
+        .meta({
+          description: `how long a job of the destination may take before the run asks for help: ${DURATION_WORDS}`,
+          default: DEFAULTS.batch.poll_deadline,
+        })
+        .optional(),
     })
-    .describe('limits of one request: {rows, bytes, in_flight}')
+    .describe('limits of one request: {rows, bytes, in_flight, poll_deadline}')
     .optional(),
   safety: z
     .strictObject({

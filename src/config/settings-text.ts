@@ -65,7 +65,7 @@ const settings = z.strictObject({
     kind: z.enum(['new-empty', 'tracked', 'replace']),
     attested: z.string().nullable(),
   }),
-  batch: z.strictObject({ rows: z.int(), bytes: z.int(), inFlight: z.int() }),
+  batch: z.strictObject({ rows: z.int(), bytes: z.int(), inFlight: z.int(), pollDeadlineMs: z.int() }),
   safety: z.strictObject({
     maxRemovalShare: z.number().nullable(),
     maxRemovals: z.int().nullable(),

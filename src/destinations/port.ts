@@ -183,8 +183,8 @@ export interface Writer {
   checkEmpty(): Promise<EmptyCheck>;
   /** Opens the provider session of a run (and takes the fence, where there is one). */
   init(): Promise<StepOutcome>;
-  /** Finds out what became of an `init` whose answer was lost; must never open a second session. */
-  reconcileInit(): Promise<StepOutcome>;
+  /** Finds out what became of an `init` whose answer was lost, or is pending; must never open a second session. */
+  reconcileInit(receipt?: Receipt | null): Promise<StepOutcome>;
   /** Rejoins the session of an earlier attempt; must never open a second one. */
   attach(initReceipt: Receipt): Promise<StepOutcome>;
   upsert(request: BatchRequest): Promise<BatchOutcome>;
@@ -208,6 +208,7 @@ export interface Writer {
     receipt: Receipt | null,
     progress?: string | null,
   ): Promise<BatchOutcome>;
+  /** Finds out what became of a finish whose answer was lost, or is pending: then `receipt` is that of the last answer. */
   reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepOutcome>;
   /** Cleans up what the run opened; called only when nothing is sending, staged or unknown. */
   abort(): Promise<StepOutcome>;

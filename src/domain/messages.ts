@@ -43,6 +43,8 @@ export interface Carried {
   readonly resumed: boolean;
   /** What the guard asks of a run that is parked, so that an answer finds the question at once. */
   readonly parked: Parked | null;
+  /** Somebody asked to poll at once, and it has not been done yet. */
+  readonly poll?: boolean;
 }
 
 /** Why a run is not moving, for people. `code` is stable; `untilMs` is set where a timer ends the wait. */
@@ -52,6 +54,8 @@ export interface Waiting {
   readonly untilMs: number | null;
   /** The batch concerned, by id; `null` where none is. */
   readonly batch: string | null;
+  /** `pending`: when the oldest of what is waited for was staged, ms since 1970. */
+  readonly sinceMs?: number;
 }
 
 /** Answer of the query `progress`. */
@@ -102,7 +106,7 @@ export type FailureType =
   | 'unavailable'; // retries are used up; resumable
 
 /** Names of the signals, and of the query that answers {@link Progress}. */
-export const SIGNALS = ['cancel', 'abort', 'pause', 'resume'] as const;
+export const SIGNALS = ['cancel', 'abort', 'pause', 'resume', 'poll'] as const;
 export type SignalName = (typeof SIGNALS)[number];
 export const PROGRESS_QUERY = 'progress';
 

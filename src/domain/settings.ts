@@ -80,6 +80,8 @@ export interface MirrorSettings {
     readonly bytes: number;
     /** Requests under way at once, at most. */
     readonly inFlight: number;
+    /** Milliseconds that asynchronous work may take; then the run is blocked, and nothing is failed or sent again. */
+    readonly pollDeadlineMs: number;
   };
   readonly safety: SafetySettings;
   /** Milliseconds after which a sealed, unfinished generation is closed instead of resumed. */

@@ -26,18 +26,26 @@ export interface BatchRecord {
   /** Milliseconds, by the journal's clock, until its operations may be sent again; 0: now. */
   readonly retryInMs: number;
   readonly jobIds: readonly string[];
+  /** Milliseconds, by the journal's clock, until its jobs are asked for again; 0: now. */
+  readonly pollInMs: number;
+  /** Milliseconds, by the journal's clock, since it was staged; 0 where it never was. */
+  readonly stagedForMs: number;
+  /** How often its jobs were asked for since, in vain. */
+  readonly polls: number;
   readonly receipt: string | null;
   readonly progress: string | null;
 }
 
 /** Stamped and read by one clock: a worker whose own is a day off must neither wait for a day nor believe a day has passed. */
-function left(stamp: 'send_deadline' | 'retry_at'): string {
+function left(stamp: 'send_deadline' | 'retry_at' | 'next_poll_at'): string {
   return `greatest(0, coalesce(ceil(extract(epoch from b.${stamp} - clock_timestamp()) * 1000), 0))::bigint`;
 }
 
 const COLUMNS = `encode(b.batch_id, 'hex') as batch_id, b.action, lower(b.operations) as first,
   upper(b.operations) - 1 as last, b.sending, b.resends, b.state, encode(b.request_hash, 'hex') as request_hash, b.reason,
-  ${left('send_deadline')} as deadline_in_ms, ${left('retry_at')} as retry_in_ms, b.job_ids, b.receipt, b.progress`;
+  ${left('send_deadline')} as deadline_in_ms, ${left('retry_at')} as retry_in_ms, b.job_ids, b.receipt, b.progress,
+  ${left('next_poll_at')} as poll_in_ms, b.polls,
+  greatest(0, coalesce(floor(extract(epoch from clock_timestamp() - b.staged_at) * 1000), 0))::bigint as staged_for_ms`;
 
 const OPEN = `
   select ${COLUMNS} from retl.batch b
@@ -134,6 +142,9 @@ function decodeBatch(row: Record<string, unknown>): BatchRecord {
     deadlineInMs: number(row, 'deadline_in_ms'),
     retryInMs: number(row, 'retry_in_ms'),
     jobIds: Array.isArray(row.job_ids) ? row.job_ids.map(String) : [],
+    pollInMs: number(row, 'poll_in_ms'),
+    stagedForMs: number(row, 'staged_for_ms'),
+    polls: number(row, 'polls'),
     receipt: textOrNull(row, 'receipt'),
     progress: textOrNull(row, 'progress'),
   };

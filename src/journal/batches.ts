@@ -152,6 +152,7 @@ export async function markRefused(
   ]);
 }
 
+/** Rule 5: taken for asynchronous work, or found to be under way still. @throws JournalError */
 export async function markStaged(
   db: Queryable,
   a: Attempt,
@@ -166,8 +167,20 @@ export async function markStaged(
     hashBytes(batch),
     jobIds.map(safeText),
     receipt,
-    nextPollMs,
+    Math.round(nextPollMs),
   ]);
+}
+
+/** A poll that says nothing of the jobs: the batch stays staged, and shows why. @throws JournalError */
+export async function notePoll(
+  db: Queryable,
+  a: Attempt,
+  batch: BatchId,
+  code: string,
+  nextPollMs: number,
+): Promise<void> {
+  const values = [a.run, a.epoch, hashBytes(batch), safeCode(code), Math.round(nextPollMs)];
+  await call(db, 'retl.note_poll($1,$2,$3,$4,$5)', values);
 }
 
 export async function recordProgress(

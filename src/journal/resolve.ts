@@ -43,7 +43,7 @@ export type Unresolvable =
   | { readonly kind: 'no-such-batch' }
   /** Settled or refused for good, or proven not applied. */
   | { readonly kind: 'settled'; readonly state: BatchState }
-  /** Prepared, sending or staged: its outcome is not unknown. */
+  /** Prepared or sending: its outcome is not unknown. */
   | { readonly kind: 'not-unknown'; readonly state: BatchState }
   | { readonly kind: 'run-closed'; readonly closing: string }
   | { readonly kind: 'too-early'; readonly leftMs: number }
@@ -84,7 +84,7 @@ export function refusalOf(batch: BatchView | null, verdict: Verdict): Unresolvab
   if (state === 'settled' || state === 'refused' || state === 'not-applied')
     return { kind: 'settled', state };
   if (closing !== null) return { kind: 'run-closed', closing };
-  if (state !== 'unknown') return { kind: 'not-unknown', state };
+  if (state !== 'unknown' && state !== 'staged') return { kind: 'not-unknown', state };
   if (verdict === 'not-applied' && batch.deadlineLeftMs > 0)
     return { kind: 'too-early', leftMs: batch.deadlineLeftMs };
   if (batch.underWayMs > 0) return { kind: 'under-way', leftMs: batch.underWayMs };

@@ -6,7 +6,7 @@
 import { CancellationScope, condition, isCancellation, setHandler } from '@temporalio/workflow';
 import type { Carried } from '../domain/messages.ts';
 import { isUnavailable } from './endings.ts';
-import { abortSignal, cancelSignal, pauseSignal, resumeSignal } from './messages.ts';
+import { abortSignal, cancelSignal, pauseSignal, pollSignal, resumeSignal } from './messages.ts';
 
 /** An activity under way, and who may stop it. */
 interface Stoppable {
@@ -19,12 +19,15 @@ export class Control {
   request: 'none' | 'cancel' | 'abort';
   /** Temporal itself was asked to cancel this execution, so that it must end as cancelled. */
   cancelledByTemporal = false;
+  /** Somebody wants staged work to be asked about at once. */
+  pollAsked: boolean;
   #messages = 0;
   #underWay: Stoppable | null = null;
 
   constructor(carried: Carried | undefined) {
     this.paused = carried?.paused ?? false;
     this.request = carried?.control ?? 'none';
+    this.pollAsked = carried?.poll ?? false;
     setHandler(cancelSignal, () => this.#stop('cancel'));
     setHandler(abortSignal, () => this.#stop('abort'));
     setHandler(pauseSignal, () => {
@@ -36,6 +39,11 @@ export class Control {
     setHandler(resumeSignal, () => {
       this.#messages += 1;
       this.paused = false;
+      this.heard();
+    });
+    setHandler(pollSignal, () => {
+      this.#messages += 1;
+      this.pollAsked = true;
       this.heard();
     });
     CancellationScope.current().cancelRequested.catch(() => {
@@ -74,6 +82,13 @@ export class Control {
    */
   async stoppable<T>(work: () => Promise<T>): Promise<T | null> {
     return this.stopping ? null : this.#run('everybody', work);
+  }
+
+  /** What an activity is told of a wish to poll at once: it is told once. */
+  takePoll(): { readonly pollNow?: true } {
+    if (!this.pollAsked) return {};
+    this.pollAsked = false;
+    return { pollNow: true };
   }
 
   /** Runs an activity that only a cancel that comes meanwhile may stop; `null` where it did. */

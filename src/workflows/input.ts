@@ -53,13 +53,14 @@ function isDigest(value: unknown): value is string {
 
 /** Keys that a later release may have added are none of this one's business. */
 function decodeCarried(value: unknown): Carried {
-  const { runId, paused, control, resumed, parked } = fieldsOf(value);
+  const { runId, paused, control, resumed, parked, poll } = fieldsOf(value);
   const request = REQUESTS.find((known) => known === control);
   const run = typeof runId === 'string' ? runId : null;
   if (typeof paused !== 'boolean' || typeof resumed !== 'boolean' || request === undefined) {
     throw fail('invalid', 'input', '`carried` is what an execution hands to its continuation; leave it out');
   }
-  return { runId: run, paused, control: request, resumed, parked: decodeParked(parked) };
+  const wish = poll === true ? { poll } : {};
+  return { runId: run, paused, control: request, resumed, parked: decodeParked(parked), ...wish };
 }
 
 /** What is not there, or not whole, is asked of the journal anew. */

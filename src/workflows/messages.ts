@@ -11,6 +11,8 @@ export const abortSignal = defineSignal('abort');
 export const pauseSignal = defineSignal('pause');
 /** Go on after `pause`; also looks again at once at whatever the run waits for. */
 export const resumeSignal = defineSignal('resume');
+/** Ask about staged work at once, and not when its time has come. */
+export const pollSignal = defineSignal('poll');
 
 /** Let the removals happen that the guard asks about. */
 export const approveUpdate = defineUpdate<void, [Decision]>('approve');

@@ -22,7 +22,7 @@ import { causeOf, defect, Ending, fail } from './endings.ts';
 import { decodeInput } from './input.ts';
 import { Parking } from './parking.ts';
 import { admit, deliver, extract, finish, guard, init, promote, release, seal } from './proxies.ts';
-import { Run } from './run.ts';
+import { type PollWish, Run } from './run.ts';
 import { View } from './view.ts';
 
 /** @throws ApplicationFailure with a type of domain/messages.ts; CancelledFailure where Temporal was asked to cancel. */
@@ -135,18 +135,18 @@ async function phases(
     ...(plan === undefined ? {} : { plan }),
   };
 
-  if (due('init')) await run.step('init', () => init(ref));
+  if (due('init')) await run.step('init', (_, poll) => init({ ...ref, ...poll }));
   if (due('extract')) await run.step('extract', () => extract(ref));
   if (due('seal')) await run.once('seal', () => seal(ref), sealed);
   if (due('guard')) approvedBeforehand(await run.judged(() => guard({ ...ref, ...said })));
-  if (due('additions')) await run.step('additions', (windowMs) => delivery(ref, 'upsert', windowMs));
-  if (due('removals')) await run.step('removals', (windowMs) => delivery(ref, 'remove', windowMs));
-  if (due('finish')) await run.step('finish', () => finish(ref));
+  if (due('additions')) await run.step('additions', (ms, poll) => delivery(ref, 'upsert', ms, poll));
+  if (due('removals')) await run.step('removals', (ms, poll) => delivery(ref, 'remove', ms, poll));
+  if (due('finish')) await run.step('finish', (_, poll) => finish({ ...ref, ...poll }));
   await run.promoted(() => promote(ref));
 }
 
-function delivery(ref: RunRef, action: 'upsert' | 'remove', windowMs: number) {
-  return deliver({ ...ref, action, windowMs, resolveOnly: false });
+function delivery(ref: RunRef, action: 'upsert' | 'remove', windowMs: number, poll: PollWish) {
+  return deliver({ ...ref, action, windowMs, resolveOnly: false, ...poll });
 }
 
 function sealed(result: Awaited<ReturnType<typeof seal>>): void {
@@ -193,6 +193,13 @@ async function carryOn(
     mirror: name,
     ...(approveUpTo === undefined ? {} : { approveUpTo }),
     ...(plan === undefined ? {} : { plan }),
-    carried: { runId, paused: control.paused, control: control.request, resumed, parked: parking.parked },
+    carried: {
+      runId,
+      paused: control.paused,
+      control: control.request,
+      resumed,
+      parked: parking.parked,
+      ...(control.pollAsked ? { poll: true } : {}),
+    },
   });
 }

@@ -20,6 +20,10 @@ import { unresolvedAfter, type Wait, waitOf } from './waits.ts';
 const FIRST_WINDOW_MS = 5_000;
 const LONGEST_WINDOW_MS = 60_000;
 
+/** What an activity is told where somebody wants staged work to be asked about at once. */
+export type PollWish = ReturnType<Control['takePoll']>;
+type StepCall = (windowMs: number, poll: PollWish) => Promise<StepResult>;
+
 export class Run {
   #phase: Phase = 'init';
 
@@ -32,14 +36,14 @@ export class Run {
   ) {}
 
   /** Repeats an activity until it is done, between windows, waits and pauses. @throws Ending */
-  async step(phase: Phase, call: (windowMs: number) => Promise<StepResult>): Promise<void> {
+  async step(phase: Phase, call: StepCall): Promise<void> {
     this.#enter(phase);
     for (let window = 0; ; window++) {
       await this.#mayGoOn();
       // Not before something has been done: an execution must be worth the second that a new one costs.
       if (window > 0) await this.carryOn();
       const heeded = this.control.messages;
-      const result = await this.control.stoppable(() => call(windowMs(window)));
+      const result = await this.control.stoppable(() => call(windowMs(window), this.control.takePoll()));
       if (result === null) continue;
       if (result.kind !== 'held') this.parking.clear();
       this.view.count(result.counts);
@@ -56,6 +60,7 @@ export class Run {
         case 'stopped':
           break;
         case 'wait':
+        case 'pending':
         case 'blocked':
           await this.#waitFor(waitOf(result), heeded);
           break;
@@ -242,15 +247,16 @@ export class Run {
 
   /** Resolves what is open, and launches nothing new. */
   #resolve(): Promise<StepResult> {
+    const ref = { ...this.ref, resolveOnly: true, ...this.control.takePoll() };
     switch (this.#phase) {
       case 'additions':
-        return deliver({ ...this.ref, action: 'upsert', windowMs: LONGEST_WINDOW_MS, resolveOnly: true });
+        return deliver({ ...ref, action: 'upsert', windowMs: LONGEST_WINDOW_MS });
       case 'removals':
-        return deliver({ ...this.ref, action: 'remove', windowMs: LONGEST_WINDOW_MS, resolveOnly: true });
+        return deliver({ ...ref, action: 'remove', windowMs: LONGEST_WINDOW_MS });
       case 'finish':
-        return finish({ ...this.ref, resolveOnly: true });
+        return finish(ref);
       default:
-        return init({ ...this.ref, resolveOnly: true });
+        return init(ref);
     }
   }
 
@@ -279,8 +285,10 @@ export class Run {
     await this.view.while(waiting, () => this.control.wait(question.leftMs, heeded));
   }
 
-  async #waitFor({ kind, code, ms, batch }: Wait, heeded: number): Promise<void> {
-    const waiting: Waiting = { kind, code, untilMs: ms === null ? null : Date.now() + ms, batch };
+  async #waitFor({ kind, code, ms, batch, ageMs }: Wait, heeded: number): Promise<void> {
+    const now = Date.now();
+    const since = ageMs === null ? {} : { sinceMs: now - ageMs };
+    const waiting: Waiting = { kind, code, untilMs: ms === null ? null : now + ms, batch, ...since };
     await this.view.while(waiting, () => this.control.wait(ms, heeded));
   }
 

@@ -32,7 +32,8 @@ const ADVICE: Readonly<Record<Waiting['kind'], string>> = {
   retry:
     'It tries again by itself. The signal `resume` makes it look at once, but not send before the destination’s own delay is over.',
   blocked: 'Look at the destination, then `retl resolve` the batch named here; `resume` asks again.',
-  pending: 'It asks the destination again by itself.',
+  pending:
+    'The destination has taken work and not finished it; nothing is sent twice. It asks again by itself; the signal `poll` asks at once.',
   parked: 'It needs an answer: see below.',
   draining: 'Requests in flight are being finished and recorded.',
 };
@@ -139,12 +140,13 @@ export class View {
 
 function waitingInWords(waiting: Waiting): string {
   const until = waiting.untilMs === null ? '' : `, until ${new Date(waiting.untilMs).toISOString()}`;
+  const since = waiting.sinceMs === undefined ? '' : `, since ${new Date(waiting.sinceMs).toISOString()}`;
   const batch = waiting.batch === null ? '' : `, batch \`${waiting.batch}\``;
   const settings = waiting.kind === 'blocked' && waiting.batch === null;
   const advice = settings
     ? 'Mend credentials, rights or settings; `resume` asks again.'
     : ADVICE[waiting.kind];
-  return `**Waits (${waiting.kind}: ${waiting.code}${until}${batch}).** ${advice}`;
+  return `**Waits (${waiting.kind}: ${waiting.code}${since}${until}${batch}).** ${advice}`;
 }
 
 /** What the guard asks, until when, and how to answer. */

@@ -8,30 +8,34 @@ const LONGEST_WAIT_MS = 7 * 86_400_000;
 const ASK_AGAIN_MS = 60_000;
 
 export interface Wait {
-  readonly kind: 'retry' | 'blocked';
+  readonly kind: 'retry' | 'blocked' | 'pending';
   readonly code: string;
   /** `null`: until somebody says something. */
   readonly ms: number | null;
   readonly batch: string | null;
+  /** Since when it has been so, in ms; `null`: not known. */
+  readonly ageMs: number | null;
 }
 
 /** What a step asks to wait for. */
-export function waitOf(step: Extract<StepResult, { kind: 'wait' | 'blocked' }>): Wait {
+export function waitOf(step: Extract<StepResult, { kind: 'wait' | 'blocked' | 'pending' }>): Wait {
   const { code, batch } = step;
-  if (step.kind === 'blocked') return { kind: 'blocked', code, ms: null, batch };
+  if (step.kind === 'blocked') return { kind: 'blocked', code, ms: null, batch, ageMs: null };
   // Not every number survives JSON.
   const ms = Number.isFinite(step.ms) ? Math.min(LONGEST_WAIT_MS, Math.max(0, step.ms)) : ASK_AGAIN_MS;
-  return { kind: 'retry', code, ms, batch };
+  if (step.kind === 'pending') return { kind: 'pending', code, ms, batch, ageMs: step.ageMs };
+  return { kind: 'retry', code, ms, batch, ageMs: null };
 }
 
 /** How long to wait before asking again where `step` has left something unresolved; `null`: not at all. */
 export function unresolvedAfter(step: StepResult): Wait | null {
   switch (step.kind) {
     case 'wait':
+    case 'pending':
     case 'blocked':
       return waitOf(step);
     case 'misconfigured':
-      return { kind: 'blocked', code: step.code, ms: null, batch: null };
+      return { kind: 'blocked', code: step.code, ms: null, batch: null, ageMs: null };
     case 'more':
     case 'stopped':
       return null;
@@ -40,7 +44,7 @@ export function unresolvedAfter(step: StepResult): Wait | null {
     case 'held':
     case 'guard-rejected':
     case 'guard-expired':
-      return { kind: 'retry', code: 'unresolved', ms: ASK_AGAIN_MS, batch: null };
+      return { kind: 'retry', code: 'unresolved', ms: ASK_AGAIN_MS, batch: null, ageMs: null };
     default:
       return assertNever(step);
   }

@@ -22,9 +22,10 @@ describe('why a window ends, where several requests in flight have a reason', ()
     fc.constantFrom<WindowEnd>({ kind: 'rejected', code: 'a' }, { kind: 'misconfigured', code: 'b' }),
     fc.constant<WindowEnd>({ kind: 'blocked', code: 'c', batch: batchOf(1) }),
     fc.nat().map((ms): WindowEnd => ({ kind: 'wait', code: 'd', ms, batch: batchOf(2) })),
+    fc.nat().map((ms): WindowEnd => ({ kind: 'pending', code: 'e', ms, batch: batchOf(3), ageMs: 9 })),
   );
   const worst = (ends: readonly WindowEnd[]) => ends.reduce<WindowEnd | null>(graver, null);
-  const order = ['done', 'more', 'stopped', 'wait', 'misconfigured', 'rejected', 'blocked'];
+  const order = ['done', 'more', 'pending', 'stopped', 'wait', 'misconfigured', 'rejected', 'blocked'];
 
   test('the gravest wins, in whatever order they come', () => {
     fc.assert(
@@ -44,6 +45,19 @@ describe('why a window ends, where several requests in flight have a reason', ()
       }),
     );
   });
+});
+
+test('of two staged batches the older is named, and the sooner poll is waited for', () => {
+  const pending = (n: number, ms: number, ageMs: number): WindowEnd => ({
+    kind: 'pending',
+    code: `c${n}`,
+    ms,
+    batch: batchOf(n),
+    ageMs,
+  });
+  const expected = { kind: 'pending', code: 'c1', ms: 10, batch: batchOf(1), ageMs: 90 };
+  expect(graver(pending(1, 50, 90), pending(2, 10, 5))).toEqual(expected);
+  expect(graver(pending(2, 10, 5), pending(1, 50, 90))).toEqual(expected);
 });
 
 describe('waits between sendings', () => {

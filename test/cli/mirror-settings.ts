@@ -14,7 +14,7 @@ export function mirrorNamed(
     mapping: { kind: 'rules', members },
     destination: { type: 'http', connection: 'crm', connectionOptions: {}, options: {}, ...destination },
     baseline: { kind: 'new-empty', attested: null },
-    batch: { rows: 1, bytes: 1, inFlight: 1 },
+    batch: { rows: 1, bytes: 1, inFlight: 1, pollDeadlineMs: 1 },
     safety: { maxRemovalShare: null, maxRemovals: null, emptySnapshot: 'hold', approvalDeadlineMs: 1 },
     resumeMaxAgeMs: 1,
   };

@@ -16,6 +16,7 @@ import {
   type Parked,
   PROGRESS_QUERY,
   type Progress,
+  SIGNALS,
   type SignalName,
   type Waiting,
 } from '../../src/domain/messages.ts';
@@ -45,7 +46,7 @@ const PARKED: Parked = {
 
 export async function mirror(input: MirrorInput): Promise<MirrorResult> {
   const got: SignalName[] = [];
-  for (const signal of ['cancel', 'abort', 'pause', 'resume'] as const)
+  for (const signal of SIGNALS)
     setHandler(defineSignal(signal), () => {
       got.push(signal);
     });

@@ -31,6 +31,7 @@ const NAMES = [
   'abort',
   'pause',
   'resume',
+  'poll',
   'resolve',
   'completion',
 ];

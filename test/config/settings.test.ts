@@ -50,7 +50,7 @@ test('a mirror is read into plain settings, its secrets left as references', asy
           },
         },
         baseline: { kind: 'new-empty', attested: null },
-        batch: { rows: 1000, bytes: 1_000_000, inFlight: 4 },
+        batch: { rows: 1000, bytes: 1_000_000, inFlight: 4, pollDeadlineMs: 86_400_000 },
         safety: {
           maxRemovalShare: 0.2,
           maxRemovals: null,

@@ -73,7 +73,7 @@ async function deliver(mirror: string, ms: number) {
     },
     abandon: () => undefined,
   } as unknown as OpenWriter;
-  const limits = { until: performance.now() + 20_000, resolveOnly: false };
+  const limits = { until: performance.now() + 20_000, resolveOnly: false, pollNow: false };
   const end = await new DeliveryWindow(a, w, 'upsert', limits).run();
   const { rows } = await journal.admin.query(
     'select state, reason from retl.batch where run_id = $1 and action = $2',

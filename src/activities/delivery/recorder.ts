@@ -17,6 +17,7 @@ import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import type { WindowEnd } from './ends.ts';
 import type { Outgoing } from './outgoing.ts';
 import { backoffMs, receiptText, TOO_LARGE } from './policy.ts';
+import { pollAfterMs } from './polling.ts';
 import { withRetries } from './record.ts';
 import { Settlements } from './settlements.ts';
 
@@ -49,11 +50,8 @@ export class Recorder {
       case 'accepted':
       case 'settled':
         return this.#settle(outgoing, outcome, writes);
-      case 'staged': {
-        const receipt = receiptText(outcome.receipt);
-        await withRetries(() => markStaged(journal, attempt, id, outcome.jobIds, receipt, 0));
-        return { kind: 'blocked', code: 'staged', batch: id };
-      }
+      case 'staged':
+        return this.#staged(outgoing, outcome);
       case 'not-applied':
         return this.#notApplied(outgoing, outcome, tries);
       case 'misconfigured':
@@ -69,6 +67,20 @@ export class Recorder {
         }
         return { kind: 'wait', code: outcome.code, ms: backoffMs(tries), batch: id };
     }
+  }
+
+  /** Rule 5: not an acceptance. Of an adapter that does not work like that, nobody knows what it means. */
+  async #staged(outgoing: Outgoing, outcome: Extract<BatchOutcome, { kind: 'staged' }>): Promise<WindowEnd> {
+    const { id } = outgoing.draft;
+    const deadlineMs = this.a.settings.batch.pollDeadlineMs;
+    const ms = pollAfterMs(0, outcome.pollAfterMs, deadlineMs);
+    const receipt = receiptText(outcome.receipt);
+    const { journal } = this.a.deps;
+    await withRetries(() => markStaged(journal, this.a.attempt, id, outcome.jobIds, receipt, ms));
+    if (this.w.destination.capabilities.batchDelivery === 'accepted') {
+      return { kind: 'blocked', code: 'staged', batch: id };
+    }
+    return { kind: 'pending', code: 'staged', ms, batch: id, ageMs: 0 };
   }
 
   async #settle(
@@ -121,15 +133,24 @@ function doubtful(outgoing: Outgoing, code: string): WindowEnd {
   return { kind: 'blocked', code, batch: outgoing.draft.id };
 }
 
+const LONGEST_JOB_ID = 1_024;
+
 /** An answer that does not fit its request accepts nothing. */
-function checked(outgoing: Outgoing, outcome: BatchOutcome): BatchOutcome {
+export function checked(outgoing: Outgoing, outcome: BatchOutcome): BatchOutcome {
   if (outcome.kind === 'settled' && outcome.outcomes.length !== outgoing.request.operations.length) {
     return { kind: 'unknown', code: 'reply-does-not-match' };
   }
-  if (outcome.kind === 'staged' && !outcome.jobIds.some((id) => id !== '')) {
+  if (outcome.kind === 'staged' && !nameJobs(outcome.jobIds)) {
     return { kind: 'unknown', code: 'reply-lacks-job-id' };
   }
   return outcome;
+}
+
+/** An id that the journal would have to change names nothing that can be asked for. */
+export function nameJobs(ids: readonly string[]): boolean {
+  const names = (id: string) =>
+    id !== '' && id.length <= LONGEST_JOB_ID && id.isWellFormed() && !id.includes('\0');
+  return ids.length > 0 && ids.every(names);
 }
 
 function rejectionsOf(

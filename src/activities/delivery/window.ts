@@ -8,13 +8,7 @@ import type { BatchOutcome } from '../../destinations/port.ts';
 import type { BatchId } from '../../domain/ids.ts';
 import type { Action, Operation } from '../../domain/request.ts';
 import { type BatchRecord, lastPrepared, openBatches } from '../../journal/batch-record.ts';
-import {
-  markResending,
-  markSending,
-  prepareSending,
-  retryBatch,
-  type StoreWrites,
-} from '../../journal/batches.ts';
+import { markSending, prepareSending, retryBatch, type StoreWrites } from '../../journal/batches.ts';
 import { journalError } from '../../journal/errors.ts';
 import { answered } from '../answered.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
@@ -23,7 +17,8 @@ import { graver, type WindowEnd } from './ends.ts';
 import { type Outgoing, RequestBuilder } from './outgoing.ts';
 import { OperationPages } from './pages.ts';
 import { sendDeadlineMs, TOO_LARGE } from './policy.ts';
-import { Recorder } from './recorder.ts';
+import { Reconciler } from './reconcile.ts';
+import { checked, Recorder } from './recorder.ts';
 import { Clearance, markedOnce, SENT_TOO_LATE } from './sending.ts';
 
 export interface WindowLimits {
@@ -31,7 +26,12 @@ export interface WindowLimits {
   readonly until: number;
   /** Resolve what is open and launch nothing new. */
   readonly resolveOnly: boolean;
+  /** Ask about everything that is staged, whether or not its time has come. */
+  readonly pollNow: boolean;
 }
+
+/** Batches staged at once where the adapter has no bound: what one round of polls can ask about. */
+const MAX_STAGED = 1_000;
 
 /** Receipts waiting for the journal, at most, for each request in flight. */
 const UNRECORDED = 4;
@@ -41,7 +41,12 @@ export class DeliveryWindow {
   readonly #recorder: Recorder;
   readonly #flying = new Set<Promise<void>>();
   readonly #recording = new Set<Promise<void>>();
+  readonly #reconciler: Reconciler;
   readonly #deadlineMs: number;
+  readonly #asynchronous: boolean;
+  readonly #maxStaged: number;
+  /** Batches that are staged now: found so, or sent since. */
+  #staged = 0;
   /** An answer that ends the window is being written down. */
   #halting = false;
   #end: WindowEnd | null = null;
@@ -55,7 +60,11 @@ export class DeliveryWindow {
   ) {
     this.#builder = new RequestBuilder(a, w, action);
     this.#recorder = new Recorder(a, w);
-    this.#deadlineMs = sendDeadlineMs(w.destination.capabilities);
+    this.#reconciler = new Reconciler(a, w, this.#builder, this.#recorder, limits.pollNow);
+    const { capabilities } = w.destination;
+    this.#deadlineMs = sendDeadlineMs(capabilities);
+    this.#asynchronous = capabilities.batchDelivery === 'asynchronous';
+    this.#maxStaged = this.#asynchronous ? Math.max(1, capabilities.maxStaged ?? MAX_STAGED) : Infinity;
   }
 
   /** @throws JournalError and whatever is a bug; only after what was in flight has been recorded or given up. */
@@ -76,18 +85,27 @@ export class DeliveryWindow {
   /** Rule 5: what an earlier attempt left open comes first; nothing is planned until none of it is left. */
   async #resolveOpen(): Promise<void> {
     const open = await openBatches(this.a.deps.journal, this.a.attempt);
+    this.#staged = open.filter((b) => b.state === 'staged').length;
     for (const batch of open.filter((b) => b.state !== 'not-applied')) {
       if (this.#mustStop()) return;
       await this.#roomInFlight();
-      if (batch.state !== 'prepared') await this.#reconcile(batch);
-      else if (!this.limits.resolveOnly) this.#launch(await this.#builder.rebuild(batch), null);
+      if (batch.state === 'staged') this.#fly(() => this.#resolve(batch));
+      else if (batch.state !== 'prepared') await this.#resolve(batch);
+      else if (!this.limits.resolveOnly && !this.#mayNotSend())
+        this.#launch(await this.#builder.rebuild(batch), null);
     }
     await this.#landAll();
     for (const batch of this.limits.resolveOnly ? [] : open.filter((b) => b.state === 'not-applied')) {
-      if (this.#mustStop()) return;
+      if (this.#end !== null || this.#mustStop()) return;
       await this.#tryAgain(batch);
     }
     await this.#landAll();
+  }
+
+  async #resolve(batch: BatchRecord): Promise<void> {
+    const end = await this.#reconciler.resolve(batch);
+    if (end !== null) this.#stopWith(end);
+    else if (batch.state === 'staged') this.#staged -= 1;
   }
 
   /** Rule 4: proven not applied, so its operations may be prepared again, when their time has come. */
@@ -100,58 +118,8 @@ export class DeliveryWindow {
       return;
     for (const piece of pieces) {
       await this.#roomInFlight();
-      if (this.#mustStop()) return;
+      if (this.#mayNotSend()) return;
       this.#launch(piece, null);
-    }
-  }
-
-  /** Rule 3: an unknown batch leaves that state by reconciliation only. */
-  async #reconcile(batch: BatchRecord): Promise<void> {
-    const { recovery } = this.w.destination.capabilities;
-    if (batch.state === 'unknown' && recovery === 'manual') {
-      return this.#stopWith({ kind: 'blocked', code: batch.reason ?? 'cannot-be-verified', batch: batch.id });
-    }
-    const outgoing = await this.#builder.rebuild(batch);
-    const receipt = batch.receipt === null ? null : JSON.parse(batch.receipt);
-    if (batch.state === 'staged') {
-      return this.#ask(outgoing, batch, async () => {
-        const answer = await this.w.writer.poll(
-          outgoing.request,
-          batch.jobIds,
-          receipt ?? {},
-          batch.progress,
-        );
-        return answer.kind === 'missing' ? { kind: 'unknown', code: answer.code } : answer;
-      });
-    }
-    const resent = outgoing.resent || recovery === 'idempotent';
-    const clearance = new Clearance();
-    if (recovery === 'idempotent') {
-      await markResending(this.a.deps.journal, this.a.attempt, batch.id, this.#deadlineMs);
-    }
-    await this.#ask({ ...outgoing, resent }, batch, () =>
-      clearance.tooLate
-        ? Promise.resolve({ kind: 'unknown', code: SENT_TOO_LATE })
-        : this.w.writer.reconcileBatch(outgoing.request, receipt, batch.progress),
-    );
-  }
-
-  async #ask(outgoing: Outgoing, batch: BatchRecord, call: () => Promise<BatchOutcome>): Promise<void> {
-    const { value, writes } = await this.w.store.collect(() => answered(call));
-    // Rule 3: an absence that is seen before the send deadline proves nothing.
-    const early = batch.deadlineInMs;
-    if (batch.state === 'unknown' && early > 0 && this.w.destination.capabilities.recovery === 'lookup') {
-      if (value.kind !== 'accepted' && value.kind !== 'settled') {
-        return this.#stopWith({ kind: 'wait', code: 'before-send-deadline', ms: early, batch: batch.id });
-      }
-    }
-    // A poll or a look-up that fails says nothing about the request: the batch stays as it is.
-    if (batch.state === 'staged' && value.kind === 'unknown') {
-      return this.#stopWith({ kind: 'blocked', code: value.code, batch: batch.id });
-    }
-    await this.#record(outgoing, value, writes, batch.resends + 1);
-    if (value.kind === 'unknown' && this.w.destination.capabilities.recovery === 'lookup') {
-      this.#stopWith({ kind: 'blocked', code: value.code, batch: batch.id });
     }
   }
 
@@ -169,7 +137,7 @@ export class DeliveryWindow {
 
     let waiting: Operation[] = [];
     let first = from;
-    while (!this.#mustStop() && (waiting.length > 0 || !pages.exhausted)) {
+    while (!this.#mayNotSend() && (waiting.length > 0 || !pages.exhausted)) {
       const page = await pages.next();
       waiting = [...waiting, ...page.map((op) => this.#builder.operation(op, 1))];
       const { batches, taken } = this.#builder.cut(waiting, first, 1, pages.exhausted);
@@ -184,8 +152,9 @@ export class DeliveryWindow {
     const { inFlight } = this.w.destination.limits;
     for (let sent = 0; sent < batches.length; ) {
       await this.#roomInFlight();
-      if (this.#mustStop()) return;
-      const some = batches.slice(sent, sent + inFlight - this.#flying.size);
+      if (this.#mayNotSend()) return;
+      const room = Math.min(inFlight, this.#maxStaged - this.#staged) - this.#flying.size;
+      const some = batches.slice(sent, sent + room);
       const drafts = some.map((b) => b.draft);
       const ids = drafts.map((draft) => draft.id);
       const { journal } = this.a.deps;
@@ -213,7 +182,11 @@ export class DeliveryWindow {
 
   /** `clearance`: of a request that is marked as sending already. */
   #launch(outgoing: Outgoing, clearance: Clearance | null): void {
-    const flight = this.#fly(outgoing, clearance)
+    this.#fly(() => this.#sendOne(outgoing, clearance));
+  }
+
+  #fly(work: () => Promise<void>): void {
+    const flight = work()
       .catch((error: unknown) => {
         this.#crash ??= error;
       })
@@ -222,7 +195,7 @@ export class DeliveryWindow {
   }
 
   /** Ends when the answer is there: writing it down no longer takes up room at the destination. */
-  async #fly(outgoing: Outgoing, marked: Clearance | null): Promise<void> {
+  async #sendOne(outgoing: Outgoing, marked: Clearance | null): Promise<void> {
     const clearance = marked ?? new Clearance();
     if (marked === null) {
       const { id } = outgoing.draft;
@@ -231,13 +204,16 @@ export class DeliveryWindow {
     const { value, writes } = await this.w.store.collect(() =>
       answered(() => this.#call(outgoing, clearance)),
     );
-    const recording = this.#record(outgoing, value, writes, outgoing.sending)
+    const outcome = checked(outgoing, value);
+    const isStaged = outcome.kind === 'staged' && this.#asynchronous;
+    if (isStaged) this.#staged += 1;
+    const recording = this.#record(outgoing, outcome, writes, outgoing.sending)
       .catch((error: unknown) => {
         this.#crash ??= error;
       })
       .finally(() => this.#recording.delete(recording));
     this.#recording.add(recording);
-    if (acceptsAll(value)) return;
+    if (isStaged || acceptsAll(outcome)) return;
     // Rule 5: whatever is no acceptance stops the launching now, and not when the journal has taken it down.
     this.#halting = true;
     await recording;
@@ -264,16 +240,27 @@ export class DeliveryWindow {
     this.#end = graver(this.#end, end);
   }
 
+  /** Rule 5: what was staged by this very attempt does not stop it. */
   #mustStop(): boolean {
+    const outOfTime = performance.now() >= this.limits.until;
     if (this.a.stop.aborted) this.#stopWith({ kind: 'stopped' });
-    else if (performance.now() >= this.limits.until) this.#stopWith({ kind: 'more' });
-    return this.#halting || this.#end !== null || this.#crash !== null;
+    else if (outOfTime) this.#stopWith({ kind: 'more' });
+    const ended = this.#end !== null && this.#end.kind !== 'pending';
+    return ended || outOfTime || this.#halting || this.#crash !== null;
+  }
+
+  /** Nor does it send more than the provider keeps jobs for. */
+  #mayNotSend(): boolean {
+    return this.#mustStop() || this.#staged >= this.#maxStaged;
   }
 
   /** Room at the destination, and not too many receipts that wait for the journal. */
   async #roomInFlight(): Promise<void> {
     const { inFlight } = this.w.destination.limits;
-    while (this.#flying.size >= inFlight) await Promise.race(this.#flying);
+    const isFull = () =>
+      this.#flying.size >= inFlight ||
+      (this.#flying.size > 0 && this.#flying.size + this.#staged >= this.#maxStaged);
+    while (isFull()) await Promise.race(this.#flying);
     while (this.#recording.size >= inFlight * UNRECORDED) await Promise.race(this.#recording);
   }
 
