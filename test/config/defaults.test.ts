@@ -65,7 +65,7 @@ test('an error in a default is told once, in retl.yaml, however many mirrors the
     'mirrors/b.yaml': BARE,
   };
   expect(await problemsOf(files)).toEqual([
-    'retl.yaml:12:22 defaults.batch.row: The key `row` is unknown. Did you mean `rows`? Known keys: rows, bytes, in_flight.',
+    'retl.yaml:12:22 defaults.batch.row: The key `row` is unknown. Did you mean `rows`? Known keys: rows, bytes, in_flight, poll_deadline.',
   ]);
 });
 
