@@ -186,7 +186,7 @@ export const ERROR_CODES = {
   },
   'run.target-owned': {
     meaning: 'The destination’s target belongs to another mirror.',
-    remedy: 'Give each mirror a target of its own.',
+    remedy: 'Give each mirror a target of its own; after a renaming, give the file its old name back.',
     recourse: 'fix',
   },
   'run.strategy-changed': {
