@@ -47,7 +47,7 @@ test('empty-ok: a query that suddenly returns nothing removes nobody, and the ru
   await project.write(file, text.replace("plan = 'vip'", "plan = 'no such plan'"));
   const held = await run('run', 'example');
   expect(held.code).toBe(4);
-  expect(held.stderr).toContain('parked by the guard; nothing was removed');
+  expect(held.stdout).toContain('parked by the guard; nobody was removed');
   expect(JSON.parse((await run('status', 'example', '--json')).stdout)).toMatchObject({
     mirrors: [{ held: 100, lastRun: { state: 'open', parked: 'empty-snapshot' } }],
   });

@@ -19,9 +19,9 @@ const REQUESTS = `
   insert into retl.target (target_key, mirror_id) values ('many', 1);
   insert into retl.revision (mirror_id, digest, settings) values (1, sha256('x'), 'x');
   insert into retl.run (mirror_id, target_id, revision_id, strategy, holder_namespace, holder_cluster, holder_workflow_id,
-      holder_first_run_id, empty_snapshot, max_batch_rows, max_request_bytes, may_resend, phase, first_sequence, additions_end,
+      holder_first_run_id, empty_snapshot, approval_deadline_ms, max_batch_rows, max_request_bytes, may_resend, phase, first_sequence, additions_end,
       operations_hold_bytes)
-    values (1, 1, 1, 'snapshot-diff', 'n', 'c', 'w', 'f', 'allow', 1000, 1000, false, 'additions', (1::bigint << 32) + 1,
+    values (1, 1, 1, 'snapshot-diff', 'n', 'c', 'w', 'f', 'allow', 1000, 1000, 1000, false, 'additions', (1::bigint << 32) + 1,
       (1::bigint << 32) + 100000, true);
   create table retl.operation_1 (sequence bigint primary key, change "char", identity_hash bytea, payload_hash bytea,
     row_no bigint, identity text, upsert text, remove text);

@@ -4,7 +4,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Carried } from '../../src/domain/messages.ts';
 import { type EagerServer, startEagerServer } from './eager-server.ts';
-import { type Answer, admitted, BLOCKED, CLOSED, DONE, MORE, type Plan, UNRESOLVED } from './script.ts';
+import {
+  type Answer,
+  admitted,
+  BLOCKED,
+  CLOSED,
+  COUNTS,
+  DONE,
+  MORE,
+  type Plan,
+  held as parked,
+  Script,
+  SHOWN,
+  UNRESOLVED,
+} from './script.ts';
 import { type Act, Stage } from './stage.ts';
 
 const SUGGESTED_AFTER = 30;
@@ -104,6 +117,29 @@ describe.concurrent('many windows', () => {
     expect(await act.ending()).toMatchObject(completed);
     expect((await chain(act)).length).toBeGreaterThan(1);
   });
+});
+
+test('a parked run that is looked at again and again keeps its question, and what was said beforehand', async () => {
+  const plan = { generation: SHOWN, removals: 8, removalDigest: SHOWN };
+  const script = new Script({
+    admit: [admitted(), admitted('1', { resume: 'held', phase: 'guard' })],
+    guard: [...Array.from({ length: 14 }, () => parked()), { kind: 'passed', approved: 0, counts: COUNTS }],
+  });
+  const act = await stage.start(script, { mirror: 'vip-customers', approveUpTo: 3, plan });
+  for (let looks = 1; looks <= 13; looks += 1) {
+    await script.begun('guard', looks);
+    await act.handle.signal('resume');
+  }
+  await script.begun('guard', 14);
+  // Also in the moment between two executions it is to the same question.
+  await act.handle.executeUpdate('approve', { args: [{ shown: SHOWN }] });
+  expect(await act.ending()).toMatchObject(completed);
+  const executions = await chain(act);
+  expect(executions.length).toBeGreaterThan(1);
+  for (const { carried } of executions.slice(0, -1))
+    expect(carried).toMatchObject({ parked: { shown: SHOWN, removals: 8 } });
+  for (const { args } of script.calls.filter((call) => call.name === 'guard'))
+    expect(args).toMatchObject({ approveUpTo: 3, plan });
 });
 
 describe.concurrent('messages around a continue-as-new', () => {
