@@ -82,6 +82,18 @@ export {
   TASK_QUEUE,
   type Waiting,
 } from './domain/messages.ts';
+// What `retl plan --json` prints (docs/plan.md).
+export type {
+  FieldChange,
+  OpenRunPlan,
+  Plan,
+  PlanCounts,
+  PlanDigests,
+  PlanGuard,
+  PlanIdentities,
+  SnapshotPlan,
+  TargetStanding,
+} from './domain/plan.ts';
 export type { Phase, RunCounts } from './domain/run.ts';
 export type { TemporalSettings } from './domain/settings.ts';
 export type { SourceRow, SourceValue } from './domain/source-row.ts';

@@ -1,6 +1,7 @@
 /**
  * The worker: the composition root. It puts configuration, journal, adapters and Temporal together, and polls until it is
- * told to stop; `--check [mirror …]` finds out what can be found out beforehand, and ends.
+ * told to stop; `--check [mirror …]` finds out what can be found out beforehand, and ends; `--plan <mirror>` finds out what a
+ * run would do, and ends.
  *
  *   RETL_PROJECT  folder of retl.yaml (or --project; default: the current folder)
  *   TEMPORAL_*    Temporal's own environment configuration
@@ -15,6 +16,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } 
 import { attempt, checkMirror, problemOf } from './activities/check.ts';
 import type { Configuration, Dependencies } from './activities/deps.ts';
 import { createActivities } from './activities/index.ts';
+import { previewRun } from './activities/preview.ts';
 import { expectValid, loadBase, loadMirror, loadProject } from './config/load.ts';
 import { loadProjection } from './config/projection-module.ts';
 import { resolveReferences, resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
@@ -28,6 +30,7 @@ import { RetlError } from './domain/errors.ts';
 import type { ProjectSettings, TemporalSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
+import { tellPlan } from './planning/tell-plan.ts';
 import type { SourceAdapter } from './sources/port.ts';
 import { postgresSource } from './sources/postgres/source.ts';
 
@@ -235,10 +238,29 @@ async function checkJournal(projectDir: string, url: string): Promise<string> {
   }
 }
 
+/** Prints a plan as JSON lines; what is wrong is one of them. */
+async function plan(setup: WorkerSetup, mirror: string, identities?: string): Promise<number> {
+  const { projectDir, destinations } = setup;
+  const types = { sources: SOURCES, destinations };
+  const deps = { ...types, configuration: configurationOf(setup) };
+  const limit = identities === undefined ? null : Number(identities);
+  await tellPlan(
+    { projectDir, mirror, types, identities: limit },
+    (...asked) => previewRun(deps, ...asked),
+    (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
+  );
+  return 0;
+}
+
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { project: { type: 'string' }, check: { type: 'boolean', default: false } },
+    options: {
+      project: { type: 'string' },
+      check: { type: 'boolean', default: false },
+      plan: { type: 'string' },
+      identities: { type: 'string' },
+    },
   });
   const logger = new DefaultLogger('WARN');
   const setup: WorkerSetup = {
@@ -246,6 +268,7 @@ async function main(): Promise<number> {
     destinations: DESTINATIONS,
     logger: { info: (m, f) => logger.info(m, f), warn: (m, f) => logger.warn(m, f) },
   };
+  if (values.plan !== undefined) return plan(setup, values.plan, values.identities);
   if (values.check) return (await check(setup, positionals)) ? 0 : EXIT_USAGE;
   Runtime.install({ logger, shutdownSignals: ['SIGINT', 'SIGTERM'] });
   await runWorker(setup, () => process.stdout.write(`${JSON.stringify({ ready: true })}\n`));

@@ -1,7 +1,7 @@
 /** The one table of exit codes: scripts rely on it, `retl --help` and docs/cli.md show it. */
 
 import { assertNever } from '../domain/assert-never.ts';
-import type { ErrorCode } from '../domain/errors.ts';
+import { ERROR_CODES, type ErrorCode } from '../domain/errors.ts';
 import type { FailureType, Outcome } from '../domain/messages.ts';
 
 export const EXIT = {
@@ -13,6 +13,7 @@ export const EXIT = {
   rejected: 5,
   blocked: 6,
   stopped: 7,
+  changes: 10,
   interrupted: 130,
 } as const;
 
@@ -29,6 +30,7 @@ export const EXIT_MEANINGS: { readonly [Name in keyof typeof EXIT]: string } = {
   rejected: 'the destination rejected members',
   blocked: 'blocked: the outcome of a request is unknown and cannot be verified',
   stopped: 'the run was cancelled or aborted',
+  changes: '`plan --detailed-exitcode`: a run would change something, within its limits',
   interrupted: 'interrupted while following; the run itself goes on',
 };
 
@@ -42,6 +44,7 @@ const WORST_FIRST: readonly ExitCode[] = [
   EXIT.refused,
   EXIT.failure,
   EXIT.stopped,
+  EXIT.changes,
   EXIT.ok,
 ];
 
@@ -80,5 +83,9 @@ export function exitOfOutcome(outcome: Outcome): ExitCode {
 }
 
 export function exitOfError(code: ErrorCode): ExitCode {
-  return code.startsWith('config.') || code.startsWith('data.') ? EXIT.usage : EXIT.failure;
+  if (code.startsWith('run.')) return EXIT.refused;
+  if (/^(config|data)\./.test(code)) return EXIT.usage;
+  // What a run ends with as `invalid`, too: trying again would change nothing.
+  const isFinal = /^(source|destination)\./.test(code) && ERROR_CODES[code].recourse === 'fix';
+  return isFinal ? EXIT.usage : EXIT.failure;
 }

@@ -12,6 +12,7 @@ import { explainCommand } from './commands/explain.ts';
 import { initCommand } from './commands/init.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { pauseCommand } from './commands/pause.ts';
+import { planCommand } from './commands/plan.ts';
 import { pollCommand } from './commands/poll.ts';
 import { rejectionsCommand } from './commands/rejections.ts';
 import { resolveCommand } from './commands/resolve.ts';
@@ -25,7 +26,7 @@ import { exitCodeLines } from './exit-codes.ts';
 
 const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand]],
-  ['Run:', [runCommand, statusCommand, runsCommand]],
+  ['Run:', [planCommand, runCommand, statusCommand, runsCommand]],
   ['Understand:', [explainCommand, rejectionsCommand]],
   ['Run regularly:', [schedulesCommand]],
   ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand, pollCommand, resolveCommand]],

@@ -16,7 +16,7 @@ import {
 import { big, flag, one, text, textOrNull } from './decode.ts';
 import { type Holding, holdingOf, tracesOf } from './member-trace.ts';
 import { type MemberValues, valuesOf } from './member-values.ts';
-import { type Queryable, run, transaction } from './pool.ts';
+import { consistently, type Queryable, run } from './pool.ts';
 
 export type { Holding } from './member-trace.ts';
 export type { MemberValues, OperationValues } from './member-values.ts';
@@ -65,14 +65,6 @@ const MAY_READ_VALUES = `select pg_has_role(current_user, 'retl_reader', 'USAGE'
  */
 export async function mayReadValues(db: Queryable): Promise<boolean> {
   return flag(one(await run(db, MAY_READ_VALUES)), 'may');
-}
-
-/** Several reads that see one state of the journal. @throws JournalError; what `work` throws */
-function consistently<T>(pool: pg.Pool, work: (db: Queryable) => Promise<T>): Promise<T> {
-  return transaction(pool, async (client) => {
-    await run(client, 'set transaction isolation level repeatable read, read only');
-    return work(client);
-  });
 }
 
 /** @throws JournalError; RangeError where `after` is not of this function's making */

@@ -76,3 +76,11 @@ export async function transaction<T>(pool: pg.Pool, work: (client: pg.PoolClient
     throw error;
   }
 }
+
+/** Several reads that see one state of the journal, and can write nothing. @throws JournalError; what `work` throws */
+export function consistently<T>(pool: pg.Pool, work: (db: Queryable) => Promise<T>): Promise<T> {
+  return transaction(pool, async (client) => {
+    await run(client, 'set transaction isolation level repeatable read, read only');
+    return work(client);
+  });
+}

@@ -21,6 +21,7 @@ const NAMES = [
   'migrate',
   'worker',
   'check',
+  'plan',
   'run',
   'status',
   'runs',

@@ -8,6 +8,7 @@ import { EXIT, type ExitCode, worstExit } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import { follow } from '../follow.ts';
 import type { Followed } from '../interrupts.ts';
+import { readPlan } from '../saved-plan.ts';
 import { addSelection, requiredMirrors } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
 
@@ -26,6 +27,7 @@ export function runCommand(): Command {
         ['retl run "vip-*"', 'all of these at once, a line for each'],
         ['retl run vip-customers --detach', 'start, and return at once'],
         ['retl run vip-customers --approve-up-to 500', 'removals beyond the limits are approved, up to 500'],
+        ['retl run vip-customers --plan vip.plan', 'send what `retl plan --out` saved, or nothing'],
         ['retl run vip-customers --json', 'one JSON text per line: started, progress, ended'],
       ],
     },
@@ -38,19 +40,23 @@ export function runCommand(): Command {
       '--approve-up-to <number>',
       'approve removals beyond the limits, as long as they are no more than this',
       wholeNumber,
-    );
+    )
+    .option('--plan <file>', 'send exactly what `retl plan --out` saved, or nothing; of one mirror');
 }
 
 async function run(invocation: Invocation): Promise<ExitCode> {
   const { output, project, options } = invocation;
   const { mirrors } = await requiredMirrors(invocation);
   const approveUpTo = typeof options.approveUpTo === 'number' ? options.approveUpTo : undefined;
+  const plan =
+    typeof options.plan === 'string' ? await readPlan(project, onlyOne(mirrors), options.plan) : undefined;
   return withTemporal(project, async (temporal) => {
     const started: Followed[] = [];
     const exits: ExitCode[] = [];
     for (const mirror of mirrors) {
       const execution = await start(invocation, temporal, mirror, {
         ...(approveUpTo === undefined ? {} : { approveUpTo }),
+        ...(plan === undefined ? {} : { plan }),
       });
       if (execution !== null) started.push({ mirror, execution });
       else if (mirrors.length === 1) throw busy(mirror);
@@ -81,6 +87,13 @@ async function start(
   output.event({ event: 'started', mirror, workflowId, runId, namespace: temporal.namespace });
   output.note(`${mirror}: started as ${workflowId}`);
   return { workflowId, runId };
+}
+
+function onlyOne(mirrors: readonly string[]): string {
+  const [mirror, ...others] = mirrors;
+  if (mirror === undefined || others.length > 0)
+    throw new Refusal(EXIT.usage, 'usage', 'A saved plan is of one mirror.', 'Name its mirror alone.');
+  return mirror;
 }
 
 function busy(mirror: string): Refusal {

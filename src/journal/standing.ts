@@ -1,0 +1,123 @@
+/** How a mirror stands before a run: its target, and the run that would come first. Read, never written. */
+
+import { type RunId, runId, type TargetId, targetId } from '../domain/ids.ts';
+import type { Phase } from '../domain/run.ts';
+import { big, bigOrNull, flag, number, numberOrNull, one, type Row, text, textOrNull } from './decode.ts';
+import { type Queryable, run } from './pool.ts';
+
+export interface Standing {
+  /** Of the mirror's first run; `null`: it has never run. */
+  readonly strategy: string | null;
+  /** `null`: the journal does not know this target. */
+  readonly target: KnownTarget | null;
+  readonly openRun: OpenRun | null;
+}
+
+export interface KnownTarget {
+  readonly id: TargetId;
+  readonly owner: string;
+  /** Bytes: no removal payload that was ever sealed for it is longer. */
+  readonly longestRemoval: number;
+  /** Canonical JSON array of the promoted snapshot's key types; `null`: none was promoted. */
+  readonly keyTypes: string | null;
+}
+
+export interface OpenRun {
+  readonly run: RunId;
+  readonly phase: Phase;
+  readonly holder: string;
+  readonly released: string | null;
+  readonly reason: string | null;
+  readonly unresolvedBatches: number;
+  /** Milliseconds since the seal, by the journal's clock; `null`: nothing is sealed. */
+  readonly sealedForMs: number | null;
+  readonly members: number;
+  /** `null` before it is compared with the membership. */
+  readonly planned: {
+    readonly held: number;
+    readonly added: number;
+    readonly changed: number;
+    readonly removed: number;
+    readonly unchanged: number;
+  } | null;
+  readonly safety: {
+    readonly maxRemovalShare: number | null;
+    readonly maxRemovals: number | null;
+    readonly emptySnapshot: 'hold' | 'allow';
+  };
+}
+
+const MIRROR = 'select mirror_id, strategy from retl.mirror where name = $1';
+
+const TARGET = `
+  select t.target_id, m.name as owner, t.longest_removal, g.key_types
+  from retl.target t join retl.mirror m using (mirror_id)
+  left join retl.generation g on g.target_id = t.target_id and g.state = 'promoted'
+  where t.target_key = $1`;
+
+const OPEN_RUN = `
+  select r.run_id, r.phase, r.holder_namespace || '/' || r.holder_workflow_id as holder, r.released, r.reason,
+    (select count(*) from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged'))
+      as unresolved,
+    floor(extract(epoch from clock_timestamp() - r.sealed_at) * 1000)::bigint as sealed_for,
+    coalesce(g.members, 0) as members, r.first_sequence is not null as is_planned, r.held_before, r.planned_added,
+    r.planned_changed, r.planned_removed, r.planned_unchanged, r.max_removal_share, r.max_removals, r.empty_snapshot
+  from retl.run r left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
+  where r.mirror_id = $1 and r.closing is null`;
+
+/** @throws JournalError */
+export async function standingOf(db: Queryable, mirror: string, targetKey: string): Promise<Standing> {
+  const [known] = await run(db, MIRROR, [mirror]);
+  const [target] = await run(db, TARGET, [targetKey]);
+  const [open] = known === undefined ? [] : await run(db, OPEN_RUN, [big(known, 'mirror_id')]);
+  return {
+    strategy: known === undefined ? null : text(known, 'strategy'),
+    target: target === undefined ? null : knownTarget(target),
+    openRun: open === undefined ? null : openRun(open),
+  };
+}
+
+function knownTarget(row: Row): KnownTarget {
+  return {
+    id: targetId(big(row, 'target_id')),
+    owner: text(row, 'owner'),
+    longestRemoval: number(row, 'longest_removal'),
+    keyTypes: textOrNull(row, 'key_types'),
+  };
+}
+
+function openRun(row: Row): OpenRun {
+  const sealedFor = bigOrNull(row, 'sealed_for');
+  return {
+    run: runId(big(row, 'run_id')),
+    phase: text(row, 'phase') as Phase,
+    holder: text(row, 'holder'),
+    released: textOrNull(row, 'released'),
+    reason: textOrNull(row, 'reason'),
+    unresolvedBatches: number(row, 'unresolved'),
+    sealedForMs: sealedFor === null ? null : Number(sealedFor),
+    members: number(row, 'members'),
+    planned: flag(row, 'is_planned')
+      ? {
+          held: number(row, 'held_before'),
+          added: number(row, 'planned_added'),
+          changed: number(row, 'planned_changed'),
+          removed: number(row, 'planned_removed'),
+          unchanged: number(row, 'planned_unchanged'),
+        }
+      : null,
+    safety: {
+      maxRemovalShare: numberOrNull(row, 'max_removal_share'),
+      maxRemovals: numberOrNull(row, 'max_removals'),
+      emptySnapshot: text(row, 'empty_snapshot') === 'allow' ? 'allow' : 'hold',
+    },
+  };
+}
+
+// A column privilege is not enough: who looks at counts may see neither settings nor members.
+const MAY_READ_MEMBERS = `select has_table_privilege('retl.revision', 'select') as may`;
+
+/** Whether the role may read members by their hashes: a reader's or a worker's. @throws JournalError */
+export async function mayReadMembers(db: Queryable): Promise<boolean> {
+  return flag(one(await run(db, MAY_READ_MEMBERS)), 'may');
+}

@@ -1,0 +1,175 @@
+/**
+ * Makes a plan: what a run would do now, from the journal and one reading of the source. Nothing is written, no destination
+ * is called, and no transaction of the journal stays open while the source is read.
+ */
+
+import { RetlError } from '../domain/errors.ts';
+import {
+  guardOf,
+  type OpenRunPlan,
+  type Plan,
+  type PlanCounts,
+  type PlanIdentities,
+  type SnapshotPlan,
+} from '../domain/plan.ts';
+import { isSealed } from '../domain/run.ts';
+import type { MirrorSettings } from '../domain/settings.ts';
+import { heldValues, longRemovals, readHeld } from '../journal/held-members.ts';
+import { consistently } from '../journal/pool.ts';
+import type { JournalPool } from '../journal/runs.ts';
+import { type OpenRun, type Standing, standingOf } from '../journal/standing.ts';
+import type { SourceSnapshot } from '../sources/port.ts';
+import { DesiredSet } from './desired-set.ts';
+import { sha256Hex } from './hash.ts';
+import { MemberTable } from './member-table.ts';
+import { RowFailures } from './row-failures.ts';
+import { compileRow, keyTypes, type LoadProjection, type MemberForm, rowReader } from './row-reader.ts';
+import { ShownMembers } from './shown-members.ts';
+
+export interface PlanInput {
+  readonly settings: MirrorSettings;
+  /** Canonical text of the settings, as a revision keeps it. */
+  readonly settingsText: string;
+  readonly targetKey: string;
+  readonly form: MemberForm;
+  /** Bytes of one stored payload, at most. */
+  readonly limits: { readonly upsert: number; readonly remove: number };
+  readonly openSource: () => Promise<SourceSnapshot>;
+  readonly projection: LoadProjection;
+  /** The most members of each kind to show by their values; `null`: none. */
+  readonly identities: number | null;
+  /** Hears, now and then, how many rows have been read. */
+  readonly onProgress: (rows: number) => void;
+}
+
+/** @throws RetlError `source.*`, `data.*`, `run.strategy-changed`, `run.target-owned`; JournalError */
+export async function makePlan(journal: JournalPool, input: PlanInput): Promise<Plan> {
+  const { settings, targetKey } = input;
+  const members = new MemberTable();
+  const standing = await consistently(journal, async (db) => {
+    const found = await standingOf(db, settings.mirror, targetKey);
+    if (found.strategy !== null && found.strategy !== settings.strategy)
+      throw new RetlError('run.strategy-changed', { mirror: settings.mirror });
+    if (!comesFirst(found.openRun, settings)) {
+      if (found.target !== null && found.target.owner !== settings.mirror)
+        throw new RetlError('run.target-owned', { mirror: settings.mirror, owner: found.target.owner });
+      if (found.target !== null) await readHeld(db, found.target.id, members);
+    }
+    return found;
+  });
+  const { maxRemovalShare, maxRemovals, emptySnapshot } = settings.safety;
+  const base = {
+    format: 1 as const,
+    mirror: settings.mirror,
+    strategy: settings.strategy,
+    targetKey,
+    target: targetStanding(standing),
+    settingsDigest: `sha256:${sha256Hex(input.settingsText)}`,
+    safety: { maxRemovalShare, maxRemovals, emptySnapshot },
+    openRun: standing.openRun === null ? null : openRunPlan(standing.openRun),
+  };
+  if (comesFirst(standing.openRun, settings))
+    return { ...base, next: 'open-run', snapshot: null, identities: null };
+  const fresh = await planSnapshot(journal, input, standing, members);
+  return { ...base, next: 'fresh-snapshot', ...fresh };
+}
+
+/** Whether a sealed run is resumed before the source is read anew, as retl.admit decides. */
+function comesFirst(open: OpenRun | null, settings: MirrorSettings): open is OpenRun {
+  if (open === null || !isSealed(open.phase)) return false;
+  if (open.phase === 'finish' || open.phase === 'promote') return true;
+  return open.sealedForMs !== null && open.sealedForMs <= settings.resumeMaxAgeMs;
+}
+
+function targetStanding({ strategy, target }: Standing): Plan['target'] {
+  if (target !== null) return 'known';
+  return strategy === null ? 'never-run' : 'new-target';
+}
+
+function openRunPlan(open: OpenRun): OpenRunPlan {
+  const { run, phase, holder, released, reason, unresolvedBatches, members, planned, safety } = open;
+  const guard = planned !== null && phase === 'guard' ? guardOf(planned, safety) : null;
+  const plan = isSealed(phase) ? { members, counts: planned, guard } : null;
+  return { runId: run.toString(), phase, holder, released, reason, unresolvedBatches, plan };
+}
+
+interface Fresh {
+  readonly snapshot: SnapshotPlan;
+  readonly identities: PlanIdentities | null;
+}
+
+async function planSnapshot(
+  journal: JournalPool,
+  input: PlanInput,
+  standing: Standing,
+  members: MemberTable,
+): Promise<Fresh> {
+  const { settings, form, limits } = input;
+  const shown = input.identities === null ? null : new ShownMembers(input.identities);
+  const sealLimits = { ...limits, keyTypes: standing.target?.keyTypes ?? null };
+  const wanted = new DesiredSet(members, sealLimits, form.identityFolding.length > 0, shown);
+  await readSource(input, wanted);
+  await checkRemovals(journal, input, standing, members);
+  const { collapsed, ...changes } = members.counts;
+  const counts: PlanCounts = {
+    sourceRows: wanted.sourceRows,
+    excluded: wanted.excluded,
+    collapsed,
+    members: changes.added + changes.changed + changes.unchanged,
+    ...changes,
+  };
+  const snapshot: SnapshotPlan = {
+    counts,
+    removedShare: counts.held === 0 ? null : counts.removed / counts.held,
+    guard: guardOf(counts, settings.safety),
+    digests: {
+      generation: `sha256:${members.generationDigest()}`,
+      removals: `sha256:${members.removalDigest()}`,
+    },
+  };
+  return { snapshot, identities: shown === null ? null : await tellShown(journal, shown, members) };
+}
+
+/** The rows of one snapshot, and what the seal would say of them. */
+async function readSource(input: PlanInput, wanted: DesiredSet): Promise<void> {
+  const { settings, form } = input;
+  const snapshot = await input.openSource();
+  try {
+    const map = await compileRow(settings, snapshot.columns, input.projection);
+    const failures = new RowFailures();
+    const add = rowReader(map, form, wanted, failures);
+    for await (const page of snapshot.pages()) {
+      for (const row of page) add(row);
+      input.onProgress(wanted.sourceRows);
+    }
+    failures.throwIfAny();
+    wanted.check(keyTypes(settings.source.key, snapshot.columns));
+  } finally {
+    await snapshot.close();
+  }
+}
+
+/** Members that leave were measured by earlier seals, perhaps against a larger limit (retl.plan). */
+async function checkRemovals(
+  journal: JournalPool,
+  { settings, limits }: PlanInput,
+  { target }: Standing,
+  members: MemberTable,
+): Promise<void> {
+  const { removed } = members.counts;
+  if (target === null || removed === 0 || target.longestRemoval <= limits.remove) return;
+  if (settings.strategy === 'native-replace') return;
+  const long = await consistently(journal, (db) => longRemovals(db, target.id, limits.remove));
+  const count = long.filter(({ identity, sequence }) => members.heldBy(identity) === sequence).length;
+  if (count > 0) throw new RetlError('data.operation-too-large', { count });
+}
+
+async function tellShown(
+  journal: JournalPool,
+  shown: ShownMembers,
+  members: MemberTable,
+): Promise<PlanIdentities> {
+  const removed = members.removals(shown.limit).map(({ sequence }) => sequence);
+  const values = await consistently(journal, (db) => heldValues(db, [...shown.sequences, ...removed]));
+  return shown.tell(values, removed);
+}

@@ -1,0 +1,213 @@
+/** `retl plan` on real runs: what it says is what the run then does, and asking changes nothing. */
+
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Plan } from '../../src/domain/plan.ts';
+import { retl } from '../cli/support.ts';
+import { System } from '../support/system.ts';
+import { HttpScene } from '../support/system-destinations.ts';
+import { ending, type SceneOptions } from '../support/system-scene.ts';
+
+let system: System;
+beforeAll(async () => {
+  system = await System.start();
+  await system.startWorker();
+});
+afterAll(() => system.stop());
+
+const as = (...args: readonly string[]) => retl(args, { cwd: system.project.folder, env: system.env });
+
+async function planOf(mirror: string, ...args: readonly string[]): Promise<Plan> {
+  const { code, stdout, stderr } = await as('plan', mirror, '--json', ...args);
+  expect(stderr).toBe('');
+  expect(code).toBe(0);
+  return JSON.parse(stdout);
+}
+
+const scene = (mirror: string, options: SceneOptions = {}) =>
+  HttpScene.create(system, mirror, { rows: 20, ...options });
+
+/** Every row of every table, every sequence, and every relation there is. */
+async function wholeJournal(): Promise<unknown> {
+  const relations = await system.rows<{ name: string; kind: string }>(
+    `select c.relname as name, c.relkind as kind from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where n.nspname = 'retl' and c.relkind in ('r', 'S', 'i') order by 2, 1`,
+  );
+  const contents = await Promise.all(
+    relations
+      .filter(({ kind }) => kind !== 'i')
+      .map(({ name }) =>
+        system.rows(
+          `select md5(string_agg(t, '|' order by t)) as content from (select row(x.*)::text as t from retl.${name} x) y`,
+        ),
+      ),
+  );
+  return { relations, contents };
+}
+
+describe('what a plan says', () => {
+  test('dry-run-writes: preview twice, then run: the same plan, and the journal untouched', async () => {
+    const mirror = await scene('preview');
+    await mirror.completed();
+    await mirror.exec(`delete from $table where id <= 'm003'; update $table set plan = 'gold' where id = 'm010';
+      insert into $table values ('new', 'x')`);
+    const [before, sent] = [await wholeJournal(), mirror.writes.length];
+    const first = await as('plan', 'preview');
+    const second = await as('plan', 'preview');
+    const json = await planOf('preview');
+    expect(await wholeJournal()).toEqual(before);
+    expect(mirror.writes).toHaveLength(sent);
+    expect(first).toEqual(second);
+    expect(first.stdout).toContain('remove    3, 15% of what is held');
+    expect(json.snapshot?.counts).toEqual({
+      sourceRows: 18,
+      excluded: 0,
+      collapsed: 0,
+      members: 18,
+      held: 20,
+      added: 1,
+      changed: 1,
+      removed: 3,
+      unchanged: 16,
+    });
+    expect((await mirror.completed()).counts).toMatchObject({
+      added: 1,
+      changed: 1,
+      removed: 3,
+      unchanged: 16,
+    });
+    const [run] = await system.rows<{ generation: string; removals: string }>(
+      `select 'sha256:' || encode(g.digest, 'hex') as generation, 'sha256:' || encode(r.removal_digest, 'hex') as removals
+       from retl.run r join retl.generation g using (run_id) join retl.mirror m using (mirror_id)
+       where m.name = 'preview' order by run_id desc limit 1`,
+    );
+    expect(json.snapshot?.digests).toEqual(run);
+    expect(await as('plan', 'preview', '--detailed-exitcode')).toMatchObject({ code: 0 });
+  });
+
+  test('empty-ok: an empty snapshot would be held: it says by which limit, and what an approval is asked for', async () => {
+    const mirror = await scene('plan-empty');
+    await mirror.completed();
+    await mirror.exec('delete from $table');
+    const { code, stdout } = await as('plan', 'plan-empty', '--detailed-exitcode');
+    expect(code).toBe(4);
+    expect(stdout).toContain('remove    20, 100% of what is held');
+    expect(stdout).toContain('guard     would hold it: the snapshot is empty (`safety.empty_snapshot`)');
+    expect(stdout).toMatch(/asks {6}approval of 20 removals: sha256:\w{64}/);
+    expect(stdout).toContain('retl run plan-empty --approve-up-to 20');
+    expect((await planOf('plan-empty')).snapshot?.guard).toEqual({ kind: 'holds', code: 'empty-snapshot' });
+    expect(await mirror.held()).toBe(20);
+  });
+
+  test('a mirror that has never run, then a new target: everything is new, and it says so', async () => {
+    const mirror = await scene('plan-target', { rows: 5 });
+    const first = await as('plan', 'plan-target', '--detailed-exitcode');
+    expect(first.code).toBe(10);
+    expect(first.stdout).toContain('It has never run');
+    expect(first.stdout).toContain('add       5');
+    expect(await mirror.runs()).toEqual([]);
+    await mirror.completed();
+    await mirror.configure({ destination: { upsert: { method: 'POST', path: '/elsewhere' } } });
+    const moved = await planOf('plan-target');
+    expect(moved).toMatchObject({
+      target: 'new-target',
+      snapshot: { counts: { added: 5, held: 0, removed: 0 } },
+    });
+  });
+
+  test('an unreachable destination is not asked', async () => {
+    const mirror = await scene('plan-away', { rows: 3 });
+    await mirror.completed();
+    await mirror.audience.stop();
+    expect((await planOf('plan-away')).snapshot?.counts).toMatchObject({ held: 3, unchanged: 3 });
+  });
+
+  test('a run under way goes on undisturbed, and one that was let go is shown by its own plan', async () => {
+    const mirror = await scene('plan-open', { rows: 10 });
+    mirror.audience.fault({ kind: 'delay', ms: 6_000 });
+    const handle = await mirror.start();
+    await mirror.untilSeen(1);
+    const during = await as('plan', 'plan-open');
+    expect(during).toMatchObject({ code: 0, stderr: '' });
+    expect(during.stdout).toMatch(/Run \d+ is open, in additions, held by default\/mirror\/plan-open/);
+    expect(during.stdout).toContain('After it, the same start takes a fresh snapshot');
+    await mirror.signal('cancel');
+    await handle.result();
+    await mirror.exec('truncate $table');
+    const after = await planOf('plan-open');
+    expect(after).toMatchObject({
+      next: 'open-run',
+      snapshot: null,
+      openRun: {
+        phase: 'additions',
+        released: 'cancelled',
+        plan: { members: 10, counts: { added: 10, removed: 0 }, guard: null },
+      },
+    });
+    expect((await as('plan', 'plan-open', '--out', 'p.plan')).stderr).toContain('goes on first');
+    expect(await as('plan', 'plan-open', '--detailed-exitcode')).toMatchObject({ code: 10 });
+  });
+});
+
+describe('a source that a run would refuse', () => {
+  const keyed = (rows: string) => ({
+    rows: `create table $table (id text, plan text); insert into $table values ${rows}`,
+  });
+  test.each<[string, string, SceneOptions, RegExp]>([
+    ['duplicate-key', 'data.duplicate-key', keyed(`('a', 'x'), ('b', 'x'), ('a', 'y')`), /count: 1/],
+    ['null-key', 'data.null-key', keyed(`('a', 'x'), (null, 'x'), ('', 'y')`), /count: 2/],
+    [
+      'conflicting',
+      'data.conflicting-payloads',
+      {
+        ...keyed(`('a', 'x'), (' a', 'y')`),
+        mirror: {
+          members: { identity: { id: { column: 'id', normalize: 'trim' } }, payload: { plan: 'plan' } },
+        },
+      },
+      /count: 1/,
+    ],
+    [
+      'too-large',
+      'data.operation-too-large',
+      { ...keyed(`('a', repeat('x', 3000)), ('b', 'x')`), mirror: { batch: { bytes: '2kB' } } },
+      /count: 1/,
+    ],
+    ['wrong-query', 'source.query', { query: 'select nothing from $table' }, /42703/],
+    ['wrong-column', 'data.unknown-column', { query: 'select id from $table' }, /plan/],
+  ])('%s: a plan ends as the run does, with nothing written', async (name, code, options, words) => {
+    const mirror = await scene(`plan-${name}`, options);
+    const before = await wholeJournal();
+    const plan = await as('plan', `plan-${name}`);
+    expect(await wholeJournal()).toEqual(before);
+    expect(plan).toMatchObject({ code: 2, stdout: '' });
+    expect(plan.stderr).toContain(code);
+    expect(plan.stderr).toMatch(words);
+    const run = await ending(await mirror.start());
+    expect(run).toMatchObject({ kind: 'failed', type: 'invalid', message: expect.stringContaining(code) });
+    const hash = /sha256:\w{64}/.exec(plan.stderr)?.[0];
+    if (hash !== undefined) expect(JSON.stringify(run)).toContain(hash);
+  });
+
+  test('key types that have changed, a mirror that owns the target already, and an unknown one', async () => {
+    const mirror = await scene('plan-types', keyed(`('1', 'x')`));
+    await mirror.completed();
+    await mirror.configure({ query: 'select id::int as id, plan from $table' });
+    expect(await as('plan', 'plan-types')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('data.key-type-changed'),
+    });
+    await mirror.configure({});
+    const text = await readFile(join(system.project.folder, 'mirrors', 'plan-types.yaml'), 'utf8');
+    await writeFile(join(system.project.folder, 'mirrors', 'plan-second.yaml'), text);
+    expect(await as('plan', 'plan-second')).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining('run.target-owned'),
+    });
+    expect(await as('plan', 'plan-typo')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('config.unknown-mirror'),
+    });
+  });
+});
