@@ -96,11 +96,11 @@ export class Control {
     return this.#run('cancel', work);
   }
 
-  /** Waits for `ms` (`null`: for ever), or until there is a message after the first `heeded`. */
-  async wait(ms: number | null, heeded: number): Promise<void> {
+  /** Waits for `ms` (`null`: for ever), or until there is a message after the first `heeded`. `why`: for the UI's history. */
+  async wait(ms: number | null, heeded: number, why: string): Promise<void> {
     const spoken = () => this.#messages > heeded;
     if (ms === null) await condition(spoken);
-    else await condition(spoken, Math.max(1, Math.ceil(ms)));
+    else await condition(spoken, Math.max(1, Math.ceil(ms)), { summary: why });
   }
 
   /** Waits while paused; a cancel or an abort ends the pause. */

@@ -1,5 +1,5 @@
 /**
- * Time-outs and retries of every activity, in this one file.
+ * Time-outs, retries and summaries (what the UI's history calls it) of every activity, in this one file.
  *
  * An attempt that is not heard of for HEARTBEAT is taken for dead and another begins; the journal's epoch makes the dead
  * one harmless (rule 9). Transport and database failures back off and retry for about a quarter of an hour; then the
@@ -26,6 +26,7 @@ export const { admit } = proxyActivities<Activities>({
   startToCloseTimeout: '40 seconds',
   cancellationType,
   retry,
+  summary: 'Take the mirror and its target',
 });
 
 /** A courtesy: nobody who cancels should have to wait for a journal that is away. */
@@ -35,6 +36,7 @@ export const { release } = proxyActivities<Activities>({
   heartbeatTimeout: HEARTBEAT,
   cancellationType,
   retry,
+  summary: 'Let the run go',
 });
 
 /** An answer to what the guard asks: whoever sent the update waits for it, and so does the end of the execution. */
@@ -43,15 +45,24 @@ export const { decide } = proxyActivities<Activities>({
   scheduleToCloseTimeout: '2 minutes',
   cancellationType,
   retry,
+  summary: 'Record an answer to the guard',
 });
 
 /** Requests of a session, and set-based work of the journal. */
-export const { init, seal, guard, finish, promote, close } = proxyActivities<Activities>({
-  startToCloseTimeout: '2 hours',
-  heartbeatTimeout: HEARTBEAT,
-  cancellationType,
-  retry,
-});
+const step = (summary: string) =>
+  proxyActivities<Activities>({
+    startToCloseTimeout: '2 hours',
+    heartbeatTimeout: HEARTBEAT,
+    cancellationType,
+    retry,
+    summary,
+  });
+export const { init } = step('Open the destination');
+export const { seal } = step('Seal the snapshot');
+export const { guard } = step('Hold the plan against the safety limits');
+export const { finish } = step('Finish at the destination');
+export const { promote } = step('Make this snapshot the one that is held');
+export const { close } = step('Close the run');
 
 /** The whole query, in one go. */
 export const { extract } = proxyActivities<Activities>({
@@ -59,6 +70,7 @@ export const { extract } = proxyActivities<Activities>({
   heartbeatTimeout: HEARTBEAT,
   cancellationType,
   retry,
+  summary: 'Read the whole query',
 });
 
 /** A window of batches. */
@@ -67,4 +79,5 @@ export const { deliver } = proxyActivities<Activities>({
   heartbeatTimeout: HEARTBEAT,
   cancellationType,
   retry,
+  summary: 'Send members, or ask about those that were sent',
 });

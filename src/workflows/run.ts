@@ -282,14 +282,16 @@ export class Run {
   async #park(question: Held, heeded: number): Promise<void> {
     const { code, deadlineMs } = this.parking.asks(this.ref.run, question);
     const waiting: Waiting = { kind: 'parked', code, untilMs: deadlineMs, batch: null };
-    await this.view.while(waiting, () => this.control.wait(question.leftMs, heeded));
+    await this.view.while(waiting, () =>
+      this.control.wait(question.leftMs, heeded, 'Wait for an answer to the guard'),
+    );
   }
 
   async #waitFor({ kind, code, ms, batch, ageMs }: Wait, heeded: number): Promise<void> {
     const now = Date.now();
     const since = ageMs === null ? {} : { sinceMs: now - ageMs };
     const waiting: Waiting = { kind, code, untilMs: ms === null ? null : now + ms, batch, ...since };
-    await this.view.while(waiting, () => this.control.wait(ms, heeded));
+    await this.view.while(waiting, () => this.control.wait(ms, heeded, `Wait: ${code}`));
   }
 
   #result(outcome: MirrorResult['outcome']): MirrorResult {

@@ -44,6 +44,8 @@ export class View {
   #phase: Phase | 'admit' | 'closed' = 'admit';
   #waiting: Waiting | null = null;
   #searchAttributes = false;
+  /** When the phase was entered, and what was accepted until then: what its rate is reckoned from. */
+  #since = { ms: 0, accepted: 0 };
 
   constructor(
     private readonly mirror: string,
@@ -79,6 +81,7 @@ export class View {
   enter(phase: Phase | 'closed'): void {
     this.#phase = phase;
     this.#waiting = null;
+    this.#since = { ms: Date.now(), accepted: accepted(this.counts) };
     if (this.#searchAttributes && phase !== 'closed') upsertSearchAttributes([{ key: PHASE, value: phase }]);
     this.#show();
   }
@@ -116,6 +119,17 @@ export class View {
     return { kind: 'draining', code, untilMs: null, batch: null };
   }
 
+  /** How fast the phase goes, waits included, and how long it will take at that; `null` where nothing can be said. */
+  #rate(): string | null {
+    const { toAdd, toChange, toRemove, added, changed, removed } = this.counts;
+    const left = this.#phase === 'removals' ? toRemove - removed : toAdd + toChange - added - changed;
+    const seconds = (Date.now() - this.#since.ms) / 1000;
+    const perSecond = (accepted(this.counts) - this.#since.accepted) / seconds;
+    const sends = this.#phase === 'additions' || this.#phase === 'removals';
+    if (!sends || left <= 0 || seconds < 1 || perSecond <= 0) return null;
+    return `${perSecond.toFixed(perSecond < 10 ? 1 : 0)} members a second in this phase, about ${Math.ceil(left / perSecond)} s left`;
+  }
+
   #show(): void {
     const c = this.counts;
     const lines = [
@@ -130,12 +144,19 @@ export class View {
       '',
       `${c.sourceRows} source rows, ${c.members} members, ${c.excluded} excluded, ${c.rejected} rejected`,
     ];
+    const rate = this.#rate();
+    if (rate !== null) lines.push('', rate);
     const waiting = this.#shownWaiting();
     if (waiting !== null) lines.push('', waitingInWords(waiting));
     const { parked } = this.parking;
     if (parked !== null) lines.push('', ...parkedInWords(this.mirror, parked));
     setCurrentDetails(lines.join('\n'));
   }
+}
+
+/** Members that the destination has accepted. */
+function accepted({ added, changed, removed }: RunCounts): number {
+  return added + changed + removed;
 }
 
 function waitingInWords(waiting: Waiting): string {

@@ -2,6 +2,7 @@
 
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { StepResult } from '../../src/activities/results.ts';
 import { PHASES, type Phase } from '../../src/domain/run.ts';
 import { startTimeSkipping } from '../support/temporal.ts';
 import { admitted, BATCH, BLOCKED, CLOSED, COUNTS, DONE, MORE, UNRESOLVED, wait } from './script.ts';
@@ -219,5 +220,39 @@ describe('a run that is taken over', () => {
       result: { outcome: 'completed', runId: '3', counts: COUNTS, abortTooLate: signal === 'abort' },
     });
     expect(act.script.steps).toEqual(['admit', 'promote']);
+  });
+});
+
+describe('what the UI shows', () => {
+  test('the rate of the phase and the time it leaves stand in the details once something was accepted', async () => {
+    const slow: StepResult = { kind: 'wait', code: 'http-429', ms: 10_000, batch: null, counts: COUNTS };
+    const some: StepResult = {
+      kind: 'wait',
+      code: 'http-429',
+      ms: 86_400_000,
+      batch: null,
+      counts: { ...COUNTS, added: 5 },
+    };
+    const act = await stage.start({ deliver: [slow, some, DONE] });
+    await act.untilWaiting('retry');
+    expect(await act.details()).not.toContain('a second in this phase');
+    await env.sleep(11_000);
+    await act.until((progress) => progress.counts.added === 5);
+    expect(await act.details()).toMatch(/0\.[45] members a second in this phase, about [45] s left/);
+    await act.handle.signal('resume');
+    expect(await act.ending()).toMatchObject(completed);
+  });
+
+  test('every activity and every timer of the history says in words what it is for', async () => {
+    const act = await stage.start({ deliver: [wait(1_000), DONE] });
+    expect(await act.ending()).toMatchObject(completed);
+    const { events } = await act.handle.fetchHistory();
+    const steps = (events ?? []).filter(
+      (e) => e.activityTaskScheduledEventAttributes || e.timerStartedEventAttributes,
+    );
+    const said = steps.map((e) => Buffer.from(e.userMetadata?.summary?.data ?? []).toString());
+    expect(said).toHaveLength(11);
+    expect(said.filter((words) => words === '')).toEqual([]);
+    expect(said).toContain('"Wait: http-429"');
   });
 });
