@@ -15,10 +15,7 @@ import type { Parking } from './parking.ts';
 import { close, deliver, finish, init, promote, release } from './proxies.ts';
 import type { View } from './view.ts';
 import { unresolvedAfter, type Wait, waitOf } from './waits.ts';
-
-/** Windows begin short, so that progress shows early, and grow, so that a long run costs few events. */
-const FIRST_WINDOW_MS = 5_000;
-const LONGEST_WINDOW_MS = 60_000;
+import { LONGEST_WINDOW_MS, windowMs } from './windows.ts';
 
 /** What an activity is told where somebody wants staged work to be asked about at once. */
 export type PollWish = ReturnType<Control['takePoll']>;
@@ -299,8 +296,4 @@ export class Run {
     const abortTooLate = outcome === 'completed' && this.control.request === 'abort';
     return { outcome, runId: this.ref.run, counts: this.view.counts, abortTooLate };
   }
-}
-
-function windowMs(window: number): number {
-  return Math.min(LONGEST_WINDOW_MS, FIRST_WINDOW_MS * 2 ** window);
 }
