@@ -91,25 +91,30 @@ test('a link that leads out of the project is refused', async () => {
   await Promise.all([outside.remove(), inside.remove()]);
 });
 
-test('a module in TypeScript loads in a process with tsx, with the default export of either module system', async () => {
+test('a module in TypeScript loads in a process with tsx, in either module system, and anew when it has changed', async () => {
   const text = MODULE.replace('(data)', '(data: unknown)').replace('(row)', '(row: object)');
   const source = pathToFileURL(join(import.meta.dirname, '../../src/config/'));
   for (const file of ['vip.ts', 'vip.mts']) {
     await project.write(`mirrors/${file}`, text);
     const program = `
+      import { writeFile } from 'node:fs/promises';
       import { loadProjection } from '${source.href}projection-module.ts';
       import { digestOf } from '${source.href}mapping-module.ts';
-      const digest = await digestOf('${project.folder}/mirrors/${file}');
-      const settings = { kind: 'module', path: 'mirrors/${file}', export: 'default', digest };
-      const projection = await loadProjection(settings, '${project.folder}');
-      console.log(projection.project({}).length);`;
+      const file = '${project.folder}/mirrors/${file}';
+      const members = async () => {
+        const settings = { kind: 'module', path: 'mirrors/${file}', export: 'default', digest: await digestOf(file) };
+        return (await loadProjection(settings, '${project.folder}')).project({}).length;
+      };
+      const before = await members();
+      await writeFile(file, ${JSON.stringify(text.replace('[{ identity: row, upsert: row, remove: row }]', '[]'))});
+      console.log(before, await members(), await members());`;
     await project.write('main.mjs', program);
     const { stdout } = await promisify(execFile)(process.execPath, [
       '--import',
       import.meta.resolve('tsx'),
       join(project.folder, 'main.mjs'),
     ]);
-    expect(stdout.trim()).toBe('1');
+    expect(stdout.trim()).toBe('1 0 0');
   }
 });
 
