@@ -37,6 +37,7 @@ export interface Target {
 interface WriterOptions {
   readonly epoch?: number;
   readonly owner?: string;
+  readonly run?: string;
   readonly fields?: readonly MappedFields[];
   readonly signal?: AbortSignal;
   readonly port?: number;
@@ -108,6 +109,7 @@ function contextOf(options: WriterOptions): WriterContext {
     },
     epoch: epoch(options.epoch ?? 1),
     owner: options.owner ?? 'log-1/vip',
+    run: options.run ?? '1',
     ...(options.fields === undefined ? {} : { fields: options.fields }),
     progress: async () => undefined,
     now: options.now ?? (() => 0),

@@ -11,6 +11,8 @@
  * A second unique constraint is the table's own affair: a new member that takes over a value from one that is still to
  * be removed is rejected, for removals come after all additions.
  *
+ * With `swap` the table is replaced natively: requests load a side table, and the finish swaps (swap-writer.ts).
+ *
  * Only one mirror may write to a table, and of that one only its newest attempt: fence.ts (design.md, rule 9).
  */
 
@@ -19,6 +21,7 @@ import type { DestinationAdapter } from '../port.ts';
 import { connectionSchema, longestRequestMs, type PostgresConnection } from './connection.ts';
 import { checkFields, optionsSchema, type PostgresOptions, targetTable } from './options.ts';
 import { FRAME } from './request.ts';
+import { longestSwapMs, SwapWriter } from './swap-writer.ts';
 import { MAX_IN_FLIGHT, PostgresWriter } from './writer.ts';
 
 export type { PostgresConnection, PostgresOptions };
@@ -28,15 +31,15 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
   connectionSchema,
   optionsSchema,
   capabilities: (connection, options) => ({
-    strategies: ['snapshot-diff'],
-    explicitRemoval: true,
+    strategies: [options.swap === undefined ? 'snapshot-diff' : 'native-replace'],
+    explicitRemoval: options.swap === undefined,
     batchDelivery: 'accepted',
     recovery: 'idempotent',
-    visible: 'on_accept',
+    visible: options.swap === undefined ? 'on_accept' : 'at_finish',
     maxRows: 10_000,
     maxBytes: 16_000_000,
     maxInFlight: MAX_IN_FLIGHT,
-    longestRequestMs: longestRequestMs(connection),
+    longestRequestMs: options.swap === undefined ? longestRequestMs(connection) : longestSwapMs(options),
     identityFolding: options.identity_folding,
   }),
   targetKey({ host, port, database }, options) {
@@ -50,5 +53,8 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
   },
   frame: () => FRAME,
   checkFields,
-  open: async (connection, options, context) => new PostgresWriter(connection, options, context),
+  open: async (connection, options, context) =>
+    options.swap === undefined
+      ? new PostgresWriter(connection, options, context)
+      : new SwapWriter(connection, options, context),
 };

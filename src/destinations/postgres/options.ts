@@ -22,6 +22,25 @@ const tableName = z.union([
 
 const folding = z.enum(['case', 'nfc', 'nfkc']);
 
+/** What another table in the target's place does not have, and a mirror may do without; see losses.ts. */
+export const LOSSES = [
+  'foreign-keys',
+  'grants',
+  'owner',
+  'policies',
+  'publications',
+  'replica-identity',
+  'rules',
+  'security-labels',
+  'sequences',
+  'storage-parameters',
+  'subscriptions',
+  'triggers',
+  'views',
+] as const;
+
+export type LossKind = (typeof LOSSES)[number];
+
 export const optionsSchema = z.strictObject({
   table: tableName.describe('the target table; the schema is public where none is named'),
   columns: z
@@ -46,6 +65,22 @@ export const optionsSchema = z.strictObject({
   fence_table: tableName
     .optional()
     .describe('the fence table; retl_fence in the schema of the table by default'),
+  swap: z
+    .enum(['replace', 'rename'])
+    .optional()
+    .describe(
+      'replace or rename; for native-replace: the finish replaces the contents of the table, or puts another table into its place',
+    ),
+  swap_timeout_ms: z
+    .int()
+    .min(1)
+    .max(86_400_000)
+    .default(1_800_000)
+    .describe('milliseconds for each statement of the swap'),
+  accept_losses: z
+    .array(z.enum(LOSSES))
+    .default([])
+    .describe('with swap: rename, the kinds of things that the table may lose'),
 });
 
 export type PostgresOptions = z.infer<typeof optionsSchema>;
@@ -88,6 +123,9 @@ export function checkFields(
     if (!fields.includes(field)) problems.push(`columns: no mapped field is named ${JSON.stringify(field)}`);
   }
   problems.push(...sharedColumns(options, fields));
+  if (options.accept_losses.length > 0 && options.swap !== 'rename') {
+    problems.push('accept_losses: nothing is lost without `swap: rename`');
+  }
   if (options.identity !== undefined && !sameNames(options.identity, identity)) {
     problems.push(`identity: the mapping's identity fields are ${identity.join(', ')}`);
   }

@@ -43,11 +43,14 @@ export class PostgresWriter implements Writer {
     connection: PostgresConnection,
     private readonly options: PostgresOptions,
     private readonly context: WriterContext,
+    /** Where rows go, where that is not the target itself. */
+    into: QualifiedName | null = null,
   ) {
     this.database = openDatabase(connection, MAX_IN_FLIGHT);
     this.writingLimitMs = writingLimitMs(connection);
-    this.name = targetTable(options);
-    this.fence = new Fence(fenceTable(options), this.name, context);
+    const target = targetTable(options);
+    this.name = into ?? target;
+    this.fence = new Fence(fenceTable(options), target, context);
     const rules = context.fields ?? [];
     this.fields = { rules, identity: options.identity ?? rules[0]?.identity ?? null };
   }
@@ -235,7 +238,7 @@ function misconfigured(code: string, reason: string): Problem {
 }
 
 /** What the end of a transaction without an answer means for a step. */
-function notAcceptedOf<T>(end: TransactionEnd<T>): Problem {
+export function notAcceptedOf<T>(end: TransactionEnd<T>): Problem {
   switch (end.kind) {
     case 'failed':
       return outcomeOfVerdict(verdictBeforeCommit(end.error), 1);
