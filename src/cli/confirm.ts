@@ -11,9 +11,14 @@ export const YES_HELP = 'do not ask';
 /**
  * Returns where `--yes` or the person agrees.
  * @param question says what will happen, and ends before the question mark's `[y/N]`.
+ * @param agree `yes` where one letter is typed too easily.
  * @throws Refusal `not-confirmed`; `usage` where nobody can be asked.
  */
-export async function confirm({ output, options }: Invocation, question: string): Promise<void> {
+export async function confirm(
+  { output, options }: Invocation,
+  question: string,
+  agree: 'y' | 'yes' = 'y',
+): Promise<void> {
   if (options.yes === true) return;
   if (!output.isInteractive)
     throw new Refusal(
@@ -26,8 +31,15 @@ export async function confirm({ output, options }: Invocation, question: string)
   const stopped = new AbortController();
   terminal.on('SIGINT', () => stopped.abort());
   terminal.on('close', () => stopped.abort());
-  const answer = await terminal.question(`${question} [y/N]? `, { signal: stopped.signal }).catch(() => '');
+  const prompt = agree === 'yes' ? `${question}? Type yes to go on: ` : `${question} [y/N]? `;
+  const answer = await terminal.question(prompt, { signal: stopped.signal }).catch(() => '');
   terminal.close();
-  if (!/^y(es)?$/i.test(answer.trim()))
-    throw new Refusal(EXIT.refused, 'not-confirmed', 'Nothing was changed.', 'Answer with y to go on.');
+  const said = answer.trim().toLowerCase();
+  if (said !== 'yes' && said !== agree)
+    throw new Refusal(
+      EXIT.refused,
+      'not-confirmed',
+      'Nothing was changed.',
+      `Answer with ${agree} to go on.`,
+    );
 }

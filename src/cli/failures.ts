@@ -55,7 +55,7 @@ export function showFailure(output: Output, error: unknown): ExitCode {
 }
 
 /** The journal's own error, which this zone may not load: its database is away, busy or restarting. */
-function isUnavailable(error: unknown): boolean {
+export function isUnavailable(error: unknown): boolean {
   return (
     error instanceof Error && error.name === 'JournalError' && 'kind' in error && error.kind === 'unavailable'
   );

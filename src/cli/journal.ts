@@ -1,5 +1,6 @@
 /** The journal for commands that look at it or resolve a batch, with connections that are closed whatever happens. */
 
+import type { ParkedRun } from '../journal/approvals.ts';
 import type { inspectJournal, MirrorSummary, RunSummary } from '../journal/inspect.ts';
 import type { BatchView } from '../journal/resolve.ts';
 import { type Project, readSettings, resolved } from './environment.ts';
@@ -45,6 +46,23 @@ export async function readMirrors(project: Project): Promise<readonly MirrorSumm
 export async function readUnresolved(project: Project, runId: string): Promise<readonly BatchView[]> {
   const { unresolvedBatches } = await import('../journal/resolve.ts');
   return withReader(project, (journal) => unresolvedBatches(journal, runId));
+}
+
+/** What the guard asks of each of these mirrors, by name; those that it asks nothing of are not in it. */
+export async function readParked(
+  project: Project,
+  mirrors: readonly string[],
+): Promise<ReadonlyMap<string, ParkedRun>> {
+  const found = new Map<string, ParkedRun>();
+  if (mirrors.length === 0) return found;
+  const { parkedRun } = await import('../journal/approvals.ts');
+  await withReader(project, async (journal) => {
+    for (const mirror of new Set(mirrors)) {
+      const parked = await parkedRun(journal, mirror);
+      if (parked !== null) found.set(mirror, parked);
+    }
+  });
+  return found;
 }
 
 /** Workers' machines need no way to a reader's URL: there what it refers to is missing, and the workers' own serves. */

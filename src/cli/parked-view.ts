@@ -2,6 +2,7 @@
 
 import { assertNever } from '../domain/assert-never.ts';
 import type { GuardCode, Parked } from '../domain/messages.ts';
+import type { ParkedRun } from '../journal/approvals.ts';
 import { EXIT } from './exit-codes.ts';
 import type { Output } from './output.ts';
 import { span, whole } from './progress-view.ts';
@@ -21,10 +22,17 @@ export function showParked(output: Output, mirror: string, parked: Parked, isLas
 }
 
 /** For a place in a line: what the run would do. */
-export function parkedWords({ code, removals, held }: Parked): string {
+export function parkedWords({ code, removals, held }: Pick<Parked, 'code' | 'removals' | 'held'>): string {
   const share = held === 0 ? '' : ` (${percent(removals / held)})`;
   const what = `it would remove ${whole(removals)} of ${whole(held)} members${share}`;
   return code === 'empty-snapshot' ? `the query gave no member; ${what}` : what;
+}
+
+/** One line for a list: what is asked, and how long there is to answer. */
+export function parkedSummary(asked: ParkedRun): string {
+  const { verdict, leftMs } = asked;
+  const left = leftMs > 0 ? `answer within ${span(leftMs)}` : 'the deadline has passed';
+  return `the guard asks: ${parkedWords(asked)}; ${verdict === null ? left : `${verdict} already`}`;
 }
 
 /** A line per fact. `now` in ms since the epoch. */

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addSharedOptions } from './command.ts';
 import { abortCommand } from './commands/abort.ts';
+import { approveCommand } from './commands/approve.ts';
 import { cancelCommand } from './commands/cancel.ts';
 import { checkCommand } from './commands/check.ts';
 import { completionCommand } from './commands/completion.ts';
@@ -14,6 +15,7 @@ import { migrateCommand } from './commands/migrate.ts';
 import { pauseCommand } from './commands/pause.ts';
 import { planCommand } from './commands/plan.ts';
 import { pollCommand } from './commands/poll.ts';
+import { rejectCommand } from './commands/reject.ts';
 import { rejectionsCommand } from './commands/rejections.ts';
 import { resolveCommand } from './commands/resolve.ts';
 import { resumeCommand } from './commands/resume.ts';
@@ -29,7 +31,19 @@ const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Run:', [planCommand, runCommand, statusCommand, runsCommand]],
   ['Understand:', [explainCommand, rejectionsCommand]],
   ['Run regularly:', [schedulesCommand]],
-  ['Control a run:', [cancelCommand, abortCommand, pauseCommand, resumeCommand, pollCommand, resolveCommand]],
+  [
+    'Control a run:',
+    [
+      cancelCommand,
+      abortCommand,
+      pauseCommand,
+      resumeCommand,
+      pollCommand,
+      approveCommand,
+      rejectCommand,
+      resolveCommand,
+    ],
+  ],
   ['Your shell:', [completionCommand]],
 ];
 

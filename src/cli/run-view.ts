@@ -1,7 +1,9 @@
 /** A run of the journal in words. */
 
+import type { ParkedRun } from '../journal/approvals.ts';
 import type { RunSummary } from '../journal/inspect.ts';
 import type { Style } from './output.ts';
+import { parkedSummary } from './parked-view.ts';
 import { counted } from './problems-view.ts';
 import { span } from './progress-view.ts';
 
@@ -29,9 +31,11 @@ export function ago(date: Date, now: number): string {
   return `${span(Math.max(0, now - date.getTime()))} ago`;
 }
 
-export function reasonOf(run: RunSummary): string {
+/** @param asked what the guard asks, where that was looked up. */
+export function reasonOf(run: RunSummary, asked: ParkedRun | null = null): string {
   const parts = run.reason === null ? [] : [run.reason];
-  if (run.parked !== null) parts.push(`the guard asks: ${run.parked}`);
+  if (run.parked !== null)
+    parts.push(asked === null ? `the guard asks: ${run.parked}` : parkedSummary(asked));
   const underWay = run.unresolvedBatches - run.unknownBatches;
   if (run.unknownBatches > 0) parts.push(`${counted(run.unknownBatches, 'outcome')} unknown`);
   if (underWay > 0) parts.push(`${counted(underWay, 'batch', 'batches')} under way`);

@@ -4,8 +4,10 @@ import type { ScheduleChange } from '../client/schedule-change.ts';
 import type { ScheduledOutcome } from '../client/schedule-runs.ts';
 import type { Schedule } from '../client/schedules.ts';
 import { assertNever } from '../domain/assert-never.ts';
+import type { Parked } from '../domain/messages.ts';
 import type { ScheduleDifference } from '../domain/schedule.ts';
 import type { Style } from './output.ts';
+import { parkedWords } from './parked-view.ts';
 import { span, whole } from './progress-view.ts';
 import { ago } from './run-view.ts';
 
@@ -60,7 +62,8 @@ export interface Listed {
   readonly mirror: string;
   /** `null` where it is not in Temporal. */
   readonly schedule: Schedule | null;
-  readonly lastOutcome: ScheduledOutcome | null;
+  /** What the guard asks, where the last run is parked. */
+  readonly lastOutcome: ScheduledOutcome | Parked | null;
   /** What `apply` would do; `unknown` where the files have errors. */
   readonly change: ScheduleChange | 'unknown';
 }
@@ -97,12 +100,17 @@ export function listedRow(listed: Listed, now: number): readonly string[] {
     timesWords(schedule),
     listedState(listed),
     nextWords(schedule, now),
-    lastOutcome ?? 'none yet',
+    outcomeWord(lastOutcome),
     lastStart === null ? '' : ago(lastStart.at, now),
     whole(counts.started),
     whole(counts.skipped),
     whole(counts.missed),
   ];
+}
+
+function outcomeWord(outcome: Listed['lastOutcome']): string {
+  if (outcome === null) return 'none yet';
+  return typeof outcome === 'string' ? outcome : 'parked';
 }
 
 function timesWords({ form }: Schedule): string {
@@ -116,8 +124,12 @@ function nextWords({ nextStarts, paused }: Schedule, now: number): string {
 }
 
 /** What a table has no room for. */
-export function noteLines({ mirror, schedule, change }: Listed): readonly string[] {
+export function noteLines({ mirror, schedule, change, lastOutcome }: Listed): readonly string[] {
   const lines: string[] = [];
+  if (lastOutcome !== null && typeof lastOutcome !== 'string')
+    lines.push(
+      `${mirror}: parked by the guard: ${parkedWords(lastOutcome)}; \`retl approve ${mirror}\` or \`retl reject ${mirror}\` answers until ${new Date(lastOutcome.deadlineMs).toISOString()}`,
+    );
   if (schedule?.paused === true && schedule.note !== null) lines.push(`${mirror}: ${schedule.note}`);
   if (change === 'unknown') return lines;
   if (change.kind === 'create') lines.push(`${mirror}: \`retl schedules apply\` creates it`);

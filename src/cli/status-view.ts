@@ -1,17 +1,21 @@
 /** One mirror in words: what it holds, how its last run stands, and what a person can do about it. */
 
 import { assertNever } from '../domain/assert-never.ts';
+import type { ParkedRun } from '../journal/approvals.ts';
 import type { MirrorSummary, RunSummary } from '../journal/inspect.ts';
 import type { BatchView } from '../journal/resolve.ts';
 import { batchLine } from './batch-view.ts';
 import { countsWords } from './ending-view.ts';
 import type { LiveState } from './live-state.ts';
+import { parkedLines } from './parked-view.ts';
 import { phaseWords, waitingWords, whole } from './progress-view.ts';
 import { ago, reasonOf, stateOf } from './run-view.ts';
 
 export interface Detail {
   readonly summary: MirrorSummary;
   readonly run: RunSummary;
+  /** What the guard asks; `null` where it asks nothing. */
+  readonly asks: ParkedRun | null;
   readonly live: LiveState;
   readonly unresolved: readonly BatchView[];
   /** Paints the state of the run. */
@@ -20,7 +24,7 @@ export interface Detail {
   readonly now: number;
 }
 
-export function detailLines({ summary, run, live, unresolved, style, now }: Detail): readonly string[] {
+export function detailLines({ summary, run, asks, live, unresolved, style, now }: Detail): readonly string[] {
   const reason = reasonOf(run);
   const words = liveWords(live, run.mirror, now);
   return [
@@ -29,8 +33,16 @@ export function detailLines({ summary, run, live, unresolved, style, now }: Deta
     `          run ${run.runId}, started ${ago(run.openedAt, now)}, ${run.holder}`,
     `          ${countsWords(run.counts)}`,
     ...(words === null ? [] : [`now       ${words}`]),
+    ...askedLines(asks, now),
     ...unresolvedLines(run.mirror, unresolved, now),
   ];
+}
+
+function askedLines(asks: ParkedRun | null, now: number): readonly string[] {
+  if (asks === null) return [];
+  const { code, removals, held, shown, leftMs, verdict } = asks;
+  if (verdict !== null) return [`answered  ${verdict}; the run has not gone on yet`];
+  return parkedLines(asks.mirror, { code, removals, held, shown, deadlineMs: now + leftMs }, now);
 }
 
 function liveWords(live: LiveState, mirror: string, now: number): string | null {

@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import type { GuardCode } from '../domain/messages.ts';
 import type { Phase, RunCounts } from '../domain/run.ts';
-import { date, dateOrNull, number, text, textOrNull } from './decode.ts';
+import { date, dateOrNull, number, one, text, textOrNull } from './decode.ts';
 import { openJournal, run } from './pool.ts';
 import { decodeCounts } from './run-record.ts';
 
@@ -49,6 +49,11 @@ export async function inspectJournal<T>(url: string, read: (journal: pg.Pool) =>
   } finally {
     await pool.end();
   }
+}
+
+/** The role that the connection acts as. @throws JournalError */
+export async function roleOf(journal: pg.Pool): Promise<string> {
+  return text(one(await run(journal, 'select current_user::text as role')), 'role');
 }
 
 const RUNS = `

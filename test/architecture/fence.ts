@@ -53,6 +53,8 @@ export const ZONES: { readonly [zone: string]: Zone } = {
       'journal/resolve',
       'journal/explain',
       'journal/rejections',
+      'journal/approvals',
+      'journal/release',
       'dev',
     ],
     types: [],

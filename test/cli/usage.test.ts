@@ -33,6 +33,8 @@ const NAMES = [
   'pause',
   'resume',
   'poll',
+  'approve',
+  'reject',
   'resolve',
   'completion',
 ];

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { RunSummary } from '../../journal/inspect.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { readMirrors, readRuns } from '../journal.ts';
+import { readMirrors, readParked, readRuns } from '../journal.ts';
 import { limitArgument, limitOf } from '../limit-argument.ts';
 import { whole } from '../progress-view.ts';
 import { ago, reasonOf, stateOf } from '../run-view.ts';
@@ -42,7 +42,12 @@ async function readSelected(invocation: Invocation, limit: number): Promise<read
 async function runs(invocation: Invocation): Promise<ExitCode> {
   const { output, options } = invocation;
   const found = await readSelected(invocation, limitOf(options));
-  output.document({ runs: found });
+  const parked = await readParked(
+    invocation.project,
+    found.filter((one) => one.parked !== null).map((one) => one.mirror),
+  );
+  const askedOf = (one: RunSummary) => (one.parked === null ? null : (parked.get(one.mirror) ?? null));
+  output.document({ runs: found.map((one) => ({ ...one, asks: askedOf(one) })) });
   if (found.length === 0) output.line('No runs yet. `retl run <mirror>` starts one.');
   else {
     const now = Date.now();
@@ -56,7 +61,7 @@ async function runs(invocation: Invocation): Promise<ExitCode> {
       whole(run.counts.removed),
       whole(run.counts.unchanged),
       whole(run.counts.rejected),
-      reasonOf(run),
+      reasonOf(run, askedOf(run)),
     ]);
     const head = [
       'RUN',

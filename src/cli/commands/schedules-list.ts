@@ -2,7 +2,6 @@
 
 import type { Command } from 'commander';
 import type { TemporalClient } from '../../client/connect.ts';
-import type { ScheduledOutcome } from '../../client/schedule-runs.ts';
 import type { Schedule } from '../../client/schedules.ts';
 import { loadProject } from '../../config/load.ts';
 import type { ScheduleTable } from '../../domain/schedule.ts';
@@ -38,7 +37,7 @@ async function list(invocation: Invocation): Promise<ExitCode> {
   const wanted = await wantedSchedules(project);
   const listed = await withTemporal(project, (temporal) => readAll(invocation, temporal, wanted));
   const now = Date.now();
-  output.document({ schedules: listed.map((one) => ({ ...one, state: listedState(one) })) });
+  output.document({ schedules: listed.map(documentOf) });
   if (listed.length === 0) output.line(noneWords(invocation));
   else output.table([LIST_HEAD, ...listed.map((one) => listedRow(one, now))]);
   for (const line of listed.flatMap(noteLines)) output.line(line);
@@ -47,6 +46,17 @@ async function list(invocation: Invocation): Promise<ExitCode> {
       'The files have errors: whether the schedules are what they say is not known. See `retl check`.',
     );
   return EXIT.ok;
+}
+
+function documentOf(listed: Listed) {
+  const { lastOutcome } = listed;
+  const isParked = lastOutcome !== null && typeof lastOutcome !== 'string';
+  return {
+    ...listed,
+    lastOutcome: isParked ? 'parked' : lastOutcome,
+    asks: isParked ? lastOutcome : null,
+    state: listedState(listed),
+  };
 }
 
 function noneWords({ args, options }: Invocation): string {
@@ -99,7 +109,16 @@ async function describe(
   };
 }
 
-async function outcome(temporal: TemporalClient, schedule: Schedule): Promise<ScheduledOutcome | null> {
+const ANSWER_WITHIN_MS = 2_000;
+
+/** A run that waits for a person must not look like one that is at work. */
+async function outcome(temporal: TemporalClient, schedule: Schedule): Promise<Listed['lastOutcome']> {
   const { outcomeOf } = await import('../../client/schedule-runs.ts');
-  return schedule.lastStart === null ? null : outcomeOf(temporal, schedule.mirror, schedule.lastStart);
+  const { mirror, lastStart } = schedule;
+  if (lastStart === null) return null;
+  const found = await outcomeOf(temporal, mirror, lastStart);
+  if (found !== 'running') return found;
+  const { readProgress } = await import('../../client/watch.ts');
+  const progress = await readProgress(temporal, lastStart.workflowId, ANSWER_WITHIN_MS);
+  return progress?.parked ?? found;
 }

@@ -1,10 +1,12 @@
 /** `retl status [mirror]…`: what each mirror holds, and how its last run stands. */
 
 import type { Command } from 'commander';
+import type { ParkedRun } from '../../journal/approvals.ts';
 import type { MirrorSummary } from '../../journal/inspect.ts';
 import { type Invocation, newCommand } from '../command.ts';
+import type { Project } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { readMirrors, readUnresolved } from '../journal.ts';
+import { readMirrors, readParked, readUnresolved } from '../journal.ts';
 import { liveState } from '../live-state.ts';
 import type { Output } from '../output.ts';
 import { whole } from '../progress-view.ts';
@@ -34,7 +36,7 @@ export function statusCommand(): Command {
 
 async function status(invocation: Invocation): Promise<ExitCode> {
   const { output } = invocation;
-  const all = await readMirrors(invocation.project);
+  const all = await withQuestions(invocation.project, await readMirrors(invocation.project));
   const selected = await selectMirrors(
     invocation,
     all.map(({ mirror }) => mirror),
@@ -53,24 +55,41 @@ async function status(invocation: Invocation): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-/** Configured, and not in the journal yet. */
-function never(mirror: string): MirrorSummary {
-  return { mirror, strategy: 'snapshot-diff', held: 0, baseline: null, lastRun: null };
+/** A mirror, and what the guard asks of its last run. */
+interface Summary extends MirrorSummary {
+  readonly asks: ParkedRun | null;
 }
 
-function showTable(output: Output, summaries: readonly MirrorSummary[]): void {
+async function withQuestions(
+  project: Project,
+  summaries: readonly MirrorSummary[],
+): Promise<readonly Summary[]> {
+  const parked = summaries.filter(({ lastRun }) => lastRun !== null && lastRun.parked !== null);
+  const asked = await readParked(
+    project,
+    parked.map(({ mirror }) => mirror),
+  );
+  return summaries.map((summary) => ({ ...summary, asks: asked.get(summary.mirror) ?? null }));
+}
+
+/** Configured, and not in the journal yet. */
+function never(mirror: string): Summary {
+  return { mirror, strategy: 'snapshot-diff', held: 0, baseline: null, lastRun: null, asks: null };
+}
+
+function showTable(output: Output, summaries: readonly Summary[]): void {
   const now = Date.now();
-  const rows = summaries.map(({ mirror, held, lastRun }) => {
+  const rows = summaries.map(({ mirror, held, lastRun, asks }) => {
     const last =
       lastRun === null
         ? ['never run', '', '']
-        : [stateOf(lastRun), ago(lastRun.openedAt, now), reasonOf(lastRun)];
+        : [stateOf(lastRun), ago(lastRun.openedAt, now), reasonOf(lastRun, asks)];
     return [mirror, whole(held), ...last];
   });
   output.table([['MIRROR', 'HELD', 'LAST RUN', 'STARTED', 'REASON'], ...rows]);
 }
 
-async function showOne({ output, project }: Invocation, summary: MirrorSummary): Promise<ExitCode> {
+async function showOne({ output, project }: Invocation, summary: Summary): Promise<ExitCode> {
   const run = summary.lastRun;
   const live = await liveState(project, run);
   const unresolved =
@@ -83,7 +102,15 @@ async function showOne({ output, project }: Invocation, summary: MirrorSummary):
     output.line(
       `${output.style('bold', summary.mirror)}  ${summary.strategy}, baseline ${summary.baseline ?? 'not yet established'}`,
     );
-    for (const line of detailLines({ summary, run, live, unresolved, style, now: Date.now() }))
+    for (const line of detailLines({
+      summary,
+      run,
+      asks: summary.asks,
+      live,
+      unresolved,
+      style,
+      now: Date.now(),
+    }))
       output.line(`  ${line}`);
   }
   return EXIT.ok;

@@ -1,0 +1,54 @@
+/** Answers a parked run through Temporal alone, for machines that do not reach the journal. */
+
+import {
+  ApplicationFailure,
+  WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
+  WorkflowUpdateRPCTimeoutOrCancelledError,
+} from '@temporalio/client';
+import { type Decision, mirrorWorkflowId, type UpdateName } from '../domain/messages.ts';
+import type { TemporalClient } from './connect.ts';
+import { temporalFailure } from './failure.ts';
+
+export type AnswerResult =
+  /** The journal has the answer; also where the same one stood already. */
+  | { readonly kind: 'answered'; readonly workflowId: string }
+  /**
+   * Nothing was changed. `why` is stable: `not-parked`, `stale` (another set is asked about now), `expired`, `answered` (the
+   * other answer stands), `closed`, or another word of a later version; `message` holds no values.
+   */
+  | { readonly kind: 'refused'; readonly workflowId: string; readonly why: string; readonly message: string }
+  | { readonly kind: 'not-running'; readonly workflowId: string }
+  /** No worker has taken it up in time: it may still be answered. */
+  | { readonly kind: 'no-answer'; readonly workflowId: string };
+
+const ANSWER_WITHIN_MS = 30_000;
+
+/**
+ * @param decision binds the answer to what was looked at: `parked.shown` of the query `progress`.
+ * @param workflowId where the run was started under another id than the usual one.
+ * @throws RetlError `temporal.connect`
+ */
+export async function answerParked(
+  { client }: TemporalClient,
+  mirror: string,
+  answer: UpdateName,
+  decision: Decision,
+  workflowId: string = mirrorWorkflowId(mirror),
+): Promise<AnswerResult> {
+  const handle = client.workflow.getHandle(workflowId);
+  try {
+    await client.connection.withDeadline(Date.now() + ANSWER_WITHIN_MS, () =>
+      handle.executeUpdate<void, [Decision]>(answer, { args: [decision] }),
+    );
+    return { kind: 'answered', workflowId };
+  } catch (error) {
+    if (error instanceof WorkflowNotFoundError) return { kind: 'not-running', workflowId };
+    if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return { kind: 'no-answer', workflowId };
+    if (error instanceof WorkflowUpdateFailedError && error.cause instanceof ApplicationFailure) {
+      const { type, message } = error.cause;
+      return { kind: 'refused', workflowId, why: type ?? 'refused', message };
+    }
+    throw temporalFailure(error, answer);
+  }
+}
