@@ -6,6 +6,7 @@
 import type { BatchOutcome, PollOutcome } from '../../destinations/port.ts';
 import type { BatchRecord } from '../../journal/batch-record.ts';
 import { markResending, markStaged, notePoll, type StoreWrites } from '../../journal/batches.ts';
+import { JournalError } from '../../journal/errors.ts';
 import { answered } from '../answered.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import type { WindowEnd } from './ends.ts';
@@ -43,6 +44,8 @@ export class Reconciler {
     if (batch.state === 'unknown' && recovery === 'manual') {
       return { kind: 'blocked', code: batch.reason ?? 'cannot-be-verified', batch: batch.id };
     }
+    // It left that state when this attempt began: a newer one has sent it since, and nobody asks about that.
+    if (batch.state === 'sending') throw superseded();
     const outgoing = await this.builder.rebuild(batch);
     const resent = outgoing.resent || recovery === 'idempotent';
     const clearance = new Clearance();
@@ -134,6 +137,10 @@ export class Reconciler {
   #nextMs(batch: BatchRecord, asked: number | null | undefined): number {
     return pollAfterMs(batch.polls + 1, asked, this.#pollDeadlineMs - batch.stagedForMs);
   }
+}
+
+function superseded(): JournalError {
+  return new JournalError('fenced', 'RM001', 'rule 9: this attempt has been superseded');
 }
 
 /** What is proven by a look-up at any time: that the request arrived. */

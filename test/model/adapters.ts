@@ -1,0 +1,153 @@
+/** The ports of the model: a source in memory, and the adapter of the destination, as one worker's life sees both. */
+
+import { z } from 'zod';
+import type { BatchOutcome, DestinationAdapter, StepOutcome, Writer } from '../../src/destinations/port.ts';
+import type { MirrorSettings } from '../../src/domain/settings.ts';
+import type { Column } from '../../src/domain/source-row.ts';
+import type { SourceAdapter } from '../../src/sources/port.ts';
+import type { ModelDestination } from './destination.ts';
+import type { Life } from './life.ts';
+
+const nothing = z.object({});
+
+function column(name: string): Column {
+  return { name, typeName: 'text', json: (raw) => JSON.stringify(raw), text: (raw) => raw };
+}
+
+/** `rows` is asked when a snapshot is opened. */
+export function modelSource(rows: () => ReadonlyMap<string, string>, life: Life): SourceAdapter {
+  const columns = [column('id'), column('v')];
+  return {
+    type: 'model',
+    connectionSchema: nothing,
+    describe: async () => columns,
+    async open() {
+      const snapshot = [...rows()];
+      return {
+        columns,
+        async *pages() {
+          await life.request('reading');
+          yield snapshot;
+          await life.request('read');
+        },
+        close: async () => undefined,
+      };
+    },
+  };
+}
+
+/** Without a life it says what it is, and opens nothing. */
+export function modelAdapter(to: ModelDestination, life: Life | null): DestinationAdapter {
+  return {
+    type: 'model',
+    connectionSchema: nothing,
+    optionsSchema: nothing,
+    capabilities: () => ({
+      strategies: ['snapshot-diff'],
+      explicitRemoval: true,
+      batchDelivery: 'accepted',
+      recovery: to.kind,
+      visible: 'on_accept',
+      maxRows: 1000,
+      maxBytes: 1_000_000,
+      maxInFlight: 8,
+      longestRequestMs: 1_000,
+      identityFolding: [],
+    }),
+    targetKey: () => to.name,
+    frame: () => ({
+      open: '[',
+      itemOpen: '',
+      itemClose: '',
+      separator: ',',
+      close: ']',
+      operationId: null,
+    }),
+    checkFields: () => [],
+    async open() {
+      if (life === null) throw new Error('nobody is there to open it');
+      return modelWriter(to, life);
+    },
+  };
+}
+
+const ACCEPTED: StepOutcome = { kind: 'accepted', receipt: {} };
+const NOT_FOUND: StepOutcome = {
+  kind: 'not-applied',
+  code: 'not-found',
+  retryAfterMs: null,
+  tooLarge: false,
+};
+const UNKNOWN: StepOutcome = { kind: 'unknown', code: 'cannot-tell' };
+
+function modelWriter(to: ModelDestination, life: Life): Writer {
+  /** A request: what happens before it leaves, what it does, and what happens before its answer is read. */
+  const asked = async <T>(name: string, work: () => T): Promise<T> => {
+    await life.request(`${name} leaves`);
+    if (life.late) throw new Error('held back too long');
+    const answer = work();
+    await life.request(`${name} is answered`);
+    return answer;
+  };
+  const send = (request: Parameters<Writer['upsert']>[0]): Promise<BatchOutcome> =>
+    asked(request.action, () => to.take(request, life.run));
+  /** By the kind of the destination: again, by asking, or not at all. */
+  const recovered = async (
+    name: string,
+    again: () => StepOutcome,
+    found: () => boolean,
+  ): Promise<StepOutcome> => {
+    if (to.kind === 'idempotent') return asked(name, again);
+    if (to.kind === 'lookup') return asked(`${name} looked up`, () => (found() ? ACCEPTED : NOT_FOUND));
+    return UNKNOWN;
+  };
+  return {
+    preflight: async () => [],
+    checkEmpty: async () => ({ kind: 'empty' }),
+    init: () => asked('init', () => to.open()),
+    reconcileInit: () =>
+      recovered(
+        'init',
+        () => to.open(),
+        () => to.isOpen,
+      ),
+    attach: async () => ACCEPTED,
+    upsert: send,
+    remove: send,
+    poll: async () => ({ kind: 'unknown', code: 'nothing-is-staged' }),
+    finish: (request) => asked('finish', () => to.finish(request)),
+    reconcileBatch: (request) =>
+      to.kind === 'idempotent' ? send(request) : asked('look-up', () => to.lookUp(request)),
+    reconcileFinish: (request) =>
+      recovered(
+        'finish',
+        () => to.finish(request),
+        () => to.hasFinished(request.batchId),
+      ),
+    abort: () => asked('abort', () => to.close()),
+    close: async () => undefined,
+  };
+}
+
+/** The settings of a mirror of the model. */
+export function modelSettings(mirror: string, rows: number, inFlight: number): MirrorSettings {
+  return {
+    mirror,
+    strategy: 'snapshot-diff',
+    source: { type: 'model', connection: 'model', connectionOptions: {}, query: 'model', key: ['id'] },
+    mapping: {
+      kind: 'rules',
+      members: [{ identity: { id: { column: 'id' } }, payload: { v: { column: 'v' } }, when: [] }],
+    },
+    destination: { type: 'model', connection: 'model', connectionOptions: {}, options: {} },
+    baseline: { kind: 'new-empty', attested: null },
+    batch: { rows, bytes: 100_000, inFlight, pollDeadlineMs: 3_600_000 },
+    safety: {
+      maxRemovalShare: null,
+      maxRemovals: null,
+      emptySnapshot: 'allow',
+      approvalDeadlineMs: 86_400_000,
+    },
+    resumeMaxAgeMs: 86_400_000,
+  };
+}

@@ -1,0 +1,49 @@
+/** Admits an execution to the mirror of a history, as src/activities/admit.ts does, Temporal having said who is closed. */
+
+import type pg from 'pg';
+import { bindDestination, sha256Bytes } from '../../src/activities/binding.ts';
+import { failing } from '../../src/activities/failures.ts';
+import type { Phase } from '../../src/domain/run.ts';
+import { loadRun } from '../../src/journal/run-record.ts';
+import { type Admission, admit } from '../../src/journal/runs.ts';
+import type { World } from './world.ts';
+
+export interface Admitted {
+  readonly run: string;
+  readonly resume: Extract<Admission, { kind: 'admitted' }>['resume'];
+  readonly phase: Phase;
+}
+
+/** @param closedHolder first run id of the execution before. @throws ApplicationFailure */
+export function admission(
+  world: World,
+  firstRunId: string,
+  closedHolder: string | null,
+  journal: pg.Pool,
+): Promise<Admitted> {
+  const { settings, mirror, configuration, logger } = world;
+  const destination = bindDestination({ destinations: world.destinations(null), configuration }, settings);
+  const text = configuration.text(settings);
+  return failing(logger, async () => {
+    const answer = await admit(journal, {
+      mirror,
+      strategy: settings.strategy,
+      targetKey: destination.targetKey,
+      settings: text,
+      settingsDigest: sha256Bytes(text),
+      maxRemovalShare: settings.safety.maxRemovalShare,
+      maxRemovals: settings.safety.maxRemovals,
+      emptySnapshot: settings.safety.emptySnapshot,
+      approvalDeadlineMs: settings.safety.approvalDeadlineMs,
+      maxBatchRows: destination.limits.rows,
+      maxRequestBytes: destination.limits.bytes,
+      mayResend: destination.capabilities.recovery === 'idempotent',
+      holder: { namespace: 'model', cluster: 'model', workflowId: `mirror/${mirror}`, firstRunId },
+      closedHolder,
+      resumeAfter: new Date(0),
+    });
+    if (answer.kind !== 'admitted') throw new Error(`not admitted: ${JSON.stringify(answer)}`);
+    const { phase } = await loadRun(journal, answer.run);
+    return { run: answer.run.toString(), resume: answer.resume, phase };
+  });
+}

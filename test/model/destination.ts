@@ -1,0 +1,224 @@
+/**
+ * A destination under the model's control, as a test would wish every provider to be: it knows what it has applied, how often,
+ * and on whose word. What it sees that no rule allows is written down in `violations`.
+ */
+
+import type { BatchOutcome, BatchRequest, FinishRequest, StepOutcome } from '../../src/destinations/port.ts';
+
+export type Kind = 'idempotent' | 'lookup' | 'manual';
+
+/** How it answers one request that it has not seen before, or a second copy of one. */
+export type Answer =
+  | { readonly kind: 'ok' }
+  /** The answer is lost, after the request was applied or before. */
+  | { readonly kind: 'lost'; readonly applied: boolean }
+  /** Applied, and the adapter throws. */
+  | { readonly kind: 'throws' }
+  /** Applied; the reply lacks the last row. */
+  | { readonly kind: 'short' }
+  /** Applied but for the row at this position (modulo their number). */
+  | { readonly kind: 'reject'; readonly at: number }
+  | { readonly kind: 'refuse' | 'later' | 'too-large' | 'misconfigured' };
+
+const OK: Answer = { kind: 'ok' };
+
+interface Applied {
+  readonly request: BatchRequest;
+  readonly run: string;
+  readonly outcomes: readonly boolean[];
+}
+
+/** One operation of a run, which happens once at most. */
+export function effectOf(run: string, action: 'upsert' | 'remove', payload: string): string {
+  return `${run} ${action} ${payload}`;
+}
+
+export class ModelDestination {
+  readonly members = new Map<string, string>();
+  /** By batch: what became of each of its rows, of the request that was applied. */
+  readonly applied = new Map<string, Applied>();
+  /** What took effect, by {@link effectOf}: all that the journal may call accepted. */
+  readonly effects = new Set<string>();
+  readonly violations: string[] = [];
+  /** What the set must be before anybody is removed, and at the finish; null while no run is sealed. */
+  desired: ReadonlyMap<string, string> | null = null;
+  #open = false;
+  readonly #finished = new Set<string>();
+
+  constructor(
+    readonly name: string,
+    readonly kind: Kind,
+    private readonly answers: Answer[],
+  ) {}
+
+  /** Everything that is asked from now on is answered well. */
+  behave(): void {
+    this.answers.length = 0;
+  }
+
+  /** Takes a request. A second copy of it is answered like the first where it is idempotent, and is a violation elsewhere. */
+  take(request: BatchRequest, run: string): BatchOutcome {
+    const answer = this.answers.shift() ?? OK;
+    const before = this.applied.get(request.batchId);
+    if (before === undefined && !applies(answer)) return refusal(answer);
+    if (before !== undefined && this.kind !== 'idempotent')
+      this.#violates(`${request.batchId} was sent twice`);
+    if (before !== undefined && !applies(answer)) return refusal(answer);
+    const applied = before ?? this.#apply(request, run, answer);
+    return this.#reply(request, applied, answer);
+  }
+
+  /** A person does by hand what was not done of a batch; false where nothing of it was. */
+  complete(batchId: string): boolean {
+    const applied = this.applied.get(batchId);
+    if (applied === undefined) return false;
+    const { request, run, outcomes } = applied;
+    request.operations.forEach((op, i) => {
+      if (outcomes[i] === true) return;
+      this.effects.add(effectOf(run, request.action, op.payload));
+      const { id, v } = JSON.parse(op.payload) as { readonly id: string; readonly v?: string };
+      if (request.action === 'upsert') this.members.set(id, v ?? '');
+      else this.members.delete(id);
+    });
+    this.applied.set(batchId, { request, run, outcomes: outcomes.map(() => true) });
+    return true;
+  }
+
+  /** What a look-up tells; it may fail, too. */
+  lookUp(request: BatchRequest): BatchOutcome {
+    if (this.kind !== 'lookup') this.#violates(`a ${this.kind} destination was asked`);
+    const answer = this.answers.shift() ?? OK;
+    if (answer.kind !== 'ok') return { kind: 'unknown', code: 'look-up-failed' };
+    const applied = this.applied.get(request.batchId);
+    if (applied === undefined) return notApplied('not-found');
+    return settled(applied.outcomes);
+  }
+
+  open(): StepOutcome {
+    const answer = this.answers.shift() ?? OK;
+    if (!applies(answer)) return stepRefusal(answer);
+    if (this.#open && this.kind !== 'idempotent') this.#violates('a second session was opened');
+    this.#open = true;
+    return answer.kind === 'lost' ? { kind: 'unknown', code: 'lost' } : { kind: 'accepted', receipt: {} };
+  }
+
+  /** Whether the session is open: what a look-up, or a person, can find out. */
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  close(): StepOutcome {
+    this.#open = false;
+    return { kind: 'accepted', receipt: {} };
+  }
+
+  finish(request: FinishRequest): StepOutcome {
+    const answer = this.answers.shift() ?? OK;
+    if (!applies(answer)) return stepRefusal(answer);
+    if (!this.#finished.has(request.batchId)) this.#conclude(request);
+    else if (this.kind !== 'idempotent') this.#violates('a second finish');
+    return answer.kind === 'lost' ? { kind: 'unknown', code: 'lost' } : { kind: 'accepted', receipt: {} };
+  }
+
+  #conclude(request: FinishRequest): void {
+    this.#finished.add(request.batchId);
+    this.#open = false;
+    if (!same(this.members, this.desired))
+      this.#violates('rule 1: finished with another set than the sealed one');
+    if (request.members !== this.desired?.size) this.#violates('the finish tells another number of members');
+  }
+
+  hasFinished(batchId: string): boolean {
+    return this.#finished.has(batchId);
+  }
+
+  #apply(request: BatchRequest, run: string, answer: Answer): Applied {
+    const rejected = answer.kind === 'reject' ? answer.at % request.operations.length : -1;
+    const outcomes = request.operations.map((op, i) => {
+      if (i === rejected) return false;
+      const { id, v } = JSON.parse(op.payload) as { readonly id: string; readonly v?: string };
+      const effect = effectOf(run, request.action, op.payload);
+      if (this.effects.has(effect)) this.#violates(`rule 3: ${effect} took effect twice`);
+      this.effects.add(effect);
+      if (request.action === 'upsert') this.members.set(id, v ?? '');
+      else this.#remove(id);
+      return true;
+    });
+    const applied = { outcomes, request, run };
+    this.applied.set(request.batchId, applied);
+    return applied;
+  }
+
+  #remove(id: string): void {
+    if (this.desired?.has(id) !== false) this.#violates('a member of the sealed set was removed');
+    for (const [wanted, payload] of this.desired ?? []) {
+      if (this.members.get(wanted) !== payload)
+        this.#violates('rule 1: a removal before every addition was accepted');
+    }
+    this.members.delete(id);
+  }
+
+  #reply(request: BatchRequest, { outcomes }: Applied, answer: Answer): BatchOutcome {
+    switch (answer.kind) {
+      case 'lost':
+        return { kind: 'unknown', code: 'lost' };
+      case 'throws':
+        throw new Error('an adapter that breaks');
+      case 'short':
+        return settled(outcomes.slice(1));
+      default:
+        if (outcomes.length !== request.operations.length) throw new Error('the batch has changed');
+        return settled(outcomes);
+    }
+  }
+
+  #violates(rule: string): void {
+    this.violations.push(rule);
+  }
+}
+
+function applies(answer: Answer): boolean {
+  if (answer.kind === 'lost') return answer.applied;
+  return ['ok', 'throws', 'short', 'reject'].includes(answer.kind);
+}
+
+/** The answer to a request that is not applied. */
+function refusal(answer: Answer): BatchOutcome {
+  switch (answer.kind) {
+    case 'refuse':
+      return { kind: 'refused', code: 'http-400', reason: 'no' };
+    case 'misconfigured':
+      return { kind: 'misconfigured', code: 'http-401', reason: 'no' };
+    case 'too-large':
+      return { ...notApplied('http-413'), tooLarge: true };
+    case 'later':
+      return notApplied('http-429');
+    default:
+      return { kind: 'unknown', code: 'lost' };
+  }
+}
+
+function stepRefusal(answer: Answer): StepOutcome {
+  if (answer.kind === 'later' || answer.kind === 'too-large') return notApplied('http-429');
+  if (answer.kind === 'refuse') return { kind: 'refused', code: 'http-400', reason: 'no' };
+  if (answer.kind === 'misconfigured') return { kind: 'misconfigured', code: 'http-401', reason: 'no' };
+  return { kind: 'unknown', code: 'lost' };
+}
+
+function notApplied(code: string): Extract<BatchOutcome, { kind: 'not-applied' }> {
+  return { kind: 'not-applied', code, retryAfterMs: null, tooLarge: false };
+}
+
+function settled(outcomes: readonly boolean[]): BatchOutcome {
+  return {
+    kind: 'settled',
+    outcomes: outcomes.map((ok) =>
+      ok ? { kind: 'accepted' } : { kind: 'rejected', code: 'invalid', reason: 'no such member' },
+    ),
+    receipt: {},
+  };
+}
+
+export function same(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string> | null): boolean {
+  return b !== null && a.size === b.size && [...a].every(([id, payload]) => b.get(id) === payload);
+}
