@@ -28,6 +28,8 @@ export interface SystemOptions {
   readonly temporal?: { readonly client: TemporalSdkClient; readonly address: string };
   /** A PostgreSQL database for the journal, in place of one on the server that all tests share. */
   readonly journal?: TestDatabase;
+  /** The worker's program, in place of the product's own; as in {@link WorkerProcess}. */
+  readonly worker?: string;
   /** What stands in the workers' environment beyond what they need. */
   readonly env?: { readonly [name: string]: string };
 }
@@ -51,6 +53,7 @@ export class System {
     /** What a process of the project needs in its environment. */
     readonly env: { readonly [name: string]: string },
     private readonly cleanups: Cleanup[],
+    private readonly program: string | undefined,
   ) {}
 
   static async start(options: SystemOptions = {}): Promise<System> {
@@ -83,7 +86,17 @@ export class System {
       close: async () => undefined,
     };
     const sourceUrl = as(READER, source.url);
-    const system = new System(client, proxy, project, journal, shop, sourceUrl, env, cleanups);
+    const system = new System(
+      client,
+      proxy,
+      project,
+      journal,
+      shop,
+      sourceUrl,
+      env,
+      cleanups,
+      options.worker,
+    );
     await system.connect('shop', { type: 'postgres', url: sourceUrl });
     return system;
   }
@@ -91,6 +104,7 @@ export class System {
   /** Starts a worker and, at the end, stops it; all workers write into one log. `env` goes before what they share. */
   async startWorker(env: { readonly [name: string]: string } = {}): Promise<WorkerProcess> {
     const worker = await WorkerProcess.start({
+      ...(this.program === undefined ? {} : { program: this.program }),
       projectFolder: this.project.folder,
       env: { ...this.env, ...env },
       logFile: join(this.project.folder, 'worker.log'),

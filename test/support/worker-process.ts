@@ -5,6 +5,8 @@ import { signalGroup } from '../../src/dev/guarded-child.ts';
 import { type Program, startProgram } from '../../src/dev/node-program.ts';
 
 export interface WorkerProcessOptions {
+  /** Relative to `src/`; the product's own worker where left out. */
+  readonly program?: string;
   readonly projectFolder: string;
   readonly env: { readonly [name: string]: string };
   readonly logFile: string;
@@ -21,7 +23,7 @@ export class WorkerProcess {
   /** Resolves when the worker polls. */
   static async start(options: WorkerProcessOptions): Promise<WorkerProcess> {
     const program = await startProgram({
-      program: 'worker',
+      program: options.program ?? 'worker',
       args: ['--project', options.projectFolder],
       env: options.env,
       logFile: options.logFile,

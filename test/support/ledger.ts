@@ -1,0 +1,182 @@
+/**
+ * A ledger of members: a real server on loopback that keeps book of everything that is ever done to it, and that a test can
+ * stop at an exact step: when a request has arrived, or when it has taken effect and its answer is still here. It has a session
+ * to open, requests of two steps (`POST /uploads` announces one, `PUT /uploads/<id>` carries it out), and a finish.
+ */
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Steps of the protocol, by the first word of their path. */
+export type LedgerStep = 'sessions' | 'uploads' | 'upload' | 'finish';
+
+export interface LedgerHold {
+  readonly step: LedgerStep;
+  /** `received`: it never takes effect; `applied`: it has, and the answer never comes. */
+  readonly when: 'received' | 'applied';
+}
+
+export interface HeldRequest {
+  /** Resolves when a request stands there; rejects after half a minute. */
+  readonly reached: Promise<void>;
+}
+
+interface Upload {
+  readonly key: string;
+  readonly action: 'upsert' | 'remove';
+}
+
+type Row = { readonly id: string; readonly [field: string]: unknown };
+
+const PATIENCE_MS = 30_000;
+
+export class Ledger {
+  readonly members = new Map<string, Row>();
+  /** Every effect on a member, in order. */
+  readonly effects: { readonly action: 'upsert' | 'remove'; readonly id: string; readonly key: string }[] =
+    [];
+  /** How often a request with this key arrived to be carried out, and how often it was. */
+  readonly arrived = new Map<string, number>();
+  readonly applied = new Map<string, number>();
+  /** Sessions opened by whom, and finishes by key, each as often as it took effect. */
+  readonly sessions = new Map<string, number>();
+  readonly finishes = new Map<string, number>();
+  /** The next uploads are answered by 429, unapplied. */
+  busy = 0;
+  readonly #uploads = new Map<string, Upload>();
+  #hold: (LedgerHold & { readonly reach: () => void }) | null = null;
+  readonly #server: Server;
+
+  private constructor(
+    /** Whether a second copy of a request takes no effect. */
+    readonly idempotent: boolean,
+  ) {
+    this.#server = createServer((incoming, outgoing) => void this.#handle(incoming, outgoing));
+    this.#server.on('connection', (socket) => socket.on('error', () => undefined));
+  }
+
+  static async start(idempotent: boolean): Promise<Ledger> {
+    const ledger = new Ledger(idempotent);
+    await new Promise<void>((resolve) => ledger.#server.listen(0, '127.0.0.1', resolve));
+    return ledger;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** The next request of this step goes no further. */
+  hold(hold: LedgerHold): HeldRequest {
+    const reached = new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`nobody came to ${hold.step}`)), PATIENCE_MS);
+      this.#hold = {
+        ...hold,
+        reach: () => {
+          clearTimeout(timer);
+          resolve();
+        },
+      };
+    });
+    reached.catch(() => undefined);
+    return { reached };
+  }
+
+  async stop(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const body = await read(incoming);
+    if (body === null) return;
+    const [, step = '', name = ''] = decodeURIComponent(incoming.url ?? '').split('/');
+    const question = incoming.method === 'GET';
+    const [status, answer] = question ? this.#look(step, name) : await this.#act(step, name, body, incoming);
+    outgoing.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+  }
+
+  #look(step: string, name: string): readonly [number, unknown] {
+    if (step === 'members') return [200, { count: this.members.size }];
+    const book = step === 'sessions' ? this.sessions : step === 'finish' ? this.finishes : this.applied;
+    return [200, { done: book.has(name) }];
+  }
+
+  async #act(
+    step: string,
+    name: string,
+    body: string,
+    { method }: IncomingMessage,
+  ): Promise<readonly [number, unknown]> {
+    if (step === 'sessions' && method === 'DELETE') return [200, { closed: this.sessions.delete(name) }];
+    const held: LedgerStep | null =
+      step === 'sessions' || step === 'finish' ? step : method === 'PUT' ? 'upload' : 'uploads';
+    await this.#stand(held, 'received');
+    const answer = this.#effect(held, name, body);
+    await this.#stand(held, 'applied');
+    return answer;
+  }
+
+  #effect(step: LedgerStep, name: string, body: string): readonly [number, unknown] {
+    switch (step) {
+      case 'sessions':
+        return [200, { count: this.#enter(this.sessions, name) }];
+      case 'finish':
+        return [200, { count: this.#enter(this.finishes, name) }];
+      case 'uploads': {
+        const upload = JSON.parse(body) as Upload;
+        const id = `upload-${this.#uploads.size + 1}`;
+        this.#uploads.set(id, upload);
+        return [200, { id }];
+      }
+      case 'upload':
+        return this.#carryOut(name, body);
+    }
+  }
+
+  #carryOut(id: string, body: string): readonly [number, unknown] {
+    const upload = this.#uploads.get(id);
+    if (upload === undefined) return [404, {}];
+    const { key, action } = upload;
+    this.arrived.set(key, (this.arrived.get(key) ?? 0) + 1);
+    if (this.busy > 0) {
+      this.busy -= 1;
+      return [429, {}];
+    }
+    const rows = JSON.parse(body) as readonly Row[];
+    if (this.#enter(this.applied, key) === 1 || !this.idempotent) {
+      for (const row of rows) {
+        this.effects.push({ action, id: row.id, key });
+        if (action === 'upsert') this.members.set(row.id, row);
+        else this.members.delete(row.id);
+      }
+    }
+    return [200, { accepted: rows.map((row) => row.id) }];
+  }
+
+  /** Enters an effect into a book; a second copy is none where twice equals once. */
+  #enter(book: Map<string, number>, key: string): number {
+    const count = book.get(key) ?? 0;
+    book.set(key, this.idempotent ? 1 : count + 1);
+    return this.idempotent && count > 0 ? 2 : count + 1;
+  }
+
+  async #stand(step: LedgerStep, when: LedgerHold['when']): Promise<void> {
+    if (this.#hold?.step !== step || this.#hold.when !== when) return;
+    this.#hold.reach();
+    this.#hold = null;
+    // Longer than any test; whoever asked is killed.
+    await sleep(3_600_000, undefined, { ref: false });
+  }
+}
+
+async function read(incoming: IncomingMessage): Promise<string | null> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of incoming) chunks.push(Buffer.from(chunk));
+  } catch {
+    return null;
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
