@@ -100,7 +100,7 @@ create table retl.run (
   max_removal_share numeric check (max_removal_share between 0 and 1), -- a decimal: no binary fraction is 29 %
   max_removals bigint check (max_removals >= 0),
   empty_snapshot text not null check (empty_snapshot in ('hold', 'allow')),
-  approval_deadline_ms bigint not null check (approval_deadline_ms between 1 and 31536000000), -- how long it waits, parked
+  approval_deadline_ms bigint not null check (approval_deadline_ms between 0 and 31622400000), -- how long it waits, parked
   max_batch_rows integer not null check (max_batch_rows between 1 and 100000),
   max_request_bytes bigint not null check (max_request_bytes >= 1),
   may_resend boolean not null, -- the same request twice equals once (rule 3): its adapter has declared so

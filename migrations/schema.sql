@@ -243,7 +243,7 @@ create table retl.run (
   opened_at timestamp with time zone not null default now(),
   sealed_at timestamp with time zone,
   closed_at timestamp with time zone,
-  constraint run_approval_deadline_ms_check CHECK (((approval_deadline_ms >= 1) AND (approval_deadline_ms <= '31536000000'::bigint))),
+  constraint run_approval_deadline_ms_check CHECK (((approval_deadline_ms >= 0) AND (approval_deadline_ms <= '31622400000'::bigint))),
   constraint run_check CHECK ((first_sequence = ((run_id << 32) + 1))),
   constraint run_check1 CHECK (((additions_end >> 32) = run_id)),
   constraint run_check2 CHECK ((((removals_end >> 32) = run_id) AND (removals_end >= additions_end))),

@@ -69,17 +69,23 @@ export {
   type MirrorProjection,
 } from './domain/member.ts';
 export {
+  type Decision,
   type FailureType,
+  type GuardCode,
   MIRROR_WORKFLOW,
   type MirrorInput,
   type MirrorResult,
   mirrorWorkflowId,
   type Outcome,
+  type Parked,
+  type PlanRef,
   PROGRESS_QUERY,
   type Progress,
   SIGNALS,
   type SignalName,
   TASK_QUEUE,
+  UPDATES,
+  type UpdateName,
   type Waiting,
 } from './domain/messages.ts';
 // What `retl plan --json` prints (docs/plan.md).

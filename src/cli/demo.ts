@@ -31,7 +31,10 @@ async function connectMirrorClient(address: string): Promise<MirrorClient> {
         answerWithinMs: 2_000,
       })) {
         if (event.kind === 'progress') {
-          const { phase, counts, waiting } = event.progress;
+          const { phase, counts, waiting, parked } = event.progress;
+          // Nobody sits here to answer.
+          if (parked !== null)
+            throw new Error(`the run is parked: it would remove ${parked.removals} members`);
           show({ phase, counts, waiting: waiting?.code ?? null });
         }
         if (event.kind !== 'ended') continue;
