@@ -22,6 +22,7 @@ const VALUES = [
   'RetlError',
   'SIGNALS',
   'TASK_QUEUE',
+  'UPDATES',
   'conformanceChecks',
   'connectClient',
   'defineMirror',
