@@ -25,6 +25,7 @@ import { httpDestination } from './destinations/http/index.ts';
 import type { DestinationAdapter, Logger } from './destinations/port.ts';
 import { postgresDestination } from './destinations/postgres/index.ts';
 import { s3Destination } from './destinations/s3/index.ts';
+import { salesforceDestination } from './destinations/salesforce/index.ts';
 import type { CheckLine } from './domain/check.ts';
 import { RetlError } from './domain/errors.ts';
 import type { ProjectSettings, TemporalSettings } from './domain/settings.ts';
@@ -39,6 +40,7 @@ export const DESTINATIONS: readonly DestinationAdapter[] = [
   httpDestination,
   postgresDestination,
   s3Destination,
+  salesforceDestination,
 ];
 
 const ATTRIBUTES = ['RetlMirror', 'RetlPhase', 'RetlOutcome'];

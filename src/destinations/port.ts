@@ -66,7 +66,15 @@ export type BatchOutcome =
   /** Provably nothing was applied, and configuration must change first (401, 403, missing privilege, …). */
   | { readonly kind: 'misconfigured'; readonly code: ReasonCode; readonly reason: string }
   /** Neither accepted nor absent. Whatever is not one of the above. */
-  | { readonly kind: 'unknown'; readonly code: ReasonCode };
+  | {
+      readonly kind: 'unknown';
+      readonly code: ReasonCode;
+      /**
+       * From `reconcileBatch` of a `lookup` adapter: the question itself got no usable answer (a time-out, 5xx, 401, a page),
+       * and is asked again in a while. Absent: asking again would bring the same, and a person decides.
+       */
+      readonly unanswered?: true;
+    };
 
 /**
  * Answer of `poll`. `accepted`, `settled` and `refused` say what the jobs came to; `refused`: they ended and nothing was
@@ -75,7 +83,10 @@ export type BatchOutcome =
  */
 export type PollOutcome =
   | BatchOutcome
-  /** The provider knows no such job. That proves nothing: the run is blocked, and the batch is named. */
+  /**
+   * The provider knows no such job, or says that it ended and not what was applied: asking again would bring the same. That
+   * proves nothing: the run is blocked, and the batch is named.
+   */
   | { readonly kind: 'missing'; readonly code: ReasonCode };
 
 /** Answer of `init`, `finish` and `abort`; `refused`, `misconfigured` and `unknown` as for batches. */

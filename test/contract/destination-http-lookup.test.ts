@@ -79,10 +79,13 @@ describe.each([
     ['no job', { status: 200, body: '{"jobs":[{"job_id":""}],"job_id":""}' }],
     ['a lost answer', 'lost'],
     ['no answer', 'never'],
-  ] as const)('%s is unknown', async (__, answer) => {
+  ] as const)('%s is unknown, and asked again where it was no answer', async (what, answer) => {
     const { writer, request } = await start();
     fake.reads.push(answer);
-    expect((await writer.reconcileBatch(request('upsert', members(1)), null)).kind).toBe('unknown');
+    const outcome = await writer.reconcileBatch(request('upsert', members(1)), null);
+    expect(outcome).toMatchObject({ kind: 'unknown', ...(what === 'no job' ? {} : { unanswered: true }) });
+    expect(outcome).toHaveProperty('code', expect.stringMatching(/^(lookup|reply)-/));
+    if (what === 'no job') expect(outcome).not.toHaveProperty('unanswered');
     expect(fake.requests.map(({ method }) => method)).toEqual(['GET']);
   });
 });

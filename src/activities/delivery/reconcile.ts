@@ -11,7 +11,7 @@ import { answered } from '../answered.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import type { WindowEnd } from './ends.ts';
 import type { Outgoing, RequestBuilder } from './outgoing.ts';
-import { receiptText, sendDeadlineMs } from './policy.ts';
+import { BACKOFF_MAX_MS, receiptText, sendDeadlineMs } from './policy.ts';
 import { isDue, pollAfterMs, stillStaged } from './polling.ts';
 import { withRetries } from './record.ts';
 import { checked, type Recorder } from './recorder.ts';
@@ -71,10 +71,11 @@ export class Reconciler {
       return { kind: 'wait', code: 'before-send-deadline', ms: early, batch: batch.id };
     }
     const end = await this.recorder.record(outgoing, value, writes, batch.resends + 1);
-    if (value.kind === 'unknown' && looksUp) {
-      return { kind: 'blocked', code: value.code, batch: batch.id };
-    }
-    return end;
+    if (value.kind !== 'unknown' || !looksUp) return end;
+    // A question that fails says nothing: it is asked again. One that is answered, and does not help, would be answered so again.
+    if (value.unanswered === true)
+      return { kind: 'wait', code: value.code, ms: BACKOFF_MAX_MS, batch: batch.id };
+    return { kind: 'blocked', code: value.code, batch: batch.id };
   }
 
   /** Once a round: not before its time, unless somebody asks. */
@@ -85,7 +86,9 @@ export class Reconciler {
     }
     const outgoing = await this.builder.rebuild(batch);
     const { value, writes } = await this.w.store.collect(() =>
-      answered<PollOutcome>(() => this.w.writer.poll(outgoing.request, batch.jobIds, receiptOf(batch) ?? {})),
+      answered<PollOutcome>(() =>
+        this.w.writer.poll(outgoing.request, batch.jobIds, receiptOf(batch) ?? {}, batch.progress),
+      ),
     );
     const answer = value.kind === 'missing' ? value : checked(outgoing, value);
     switch (answer.kind) {

@@ -41,11 +41,11 @@ async function byKey(
   const filled = fillPath(path, { key: request.idempotencyKey });
   if (filled === null) return unknown('lookup-not-addressable');
   const result = await client.send(getRequest(filled, headers));
-  if (result.kind !== 'reply') return unknown(`lookup-${result.code}`);
+  if (result.kind !== 'reply') return unanswered(`lookup-${result.code}`);
   const content = readContent(result);
-  if (content.kind === 'unreadable') return unknown(content.code);
+  if (content.kind === 'unreadable') return unanswered(content.code);
   if (absent.includes(result.status)) return ABSENT;
-  if (result.status !== 200) return unknown(`lookup-http-${result.status}`);
+  if (result.status !== 200) return unanswered(`lookup-http-${result.status}`);
   return judgeFound(result, content, list, question);
 }
 
@@ -92,17 +92,16 @@ async function byMember(
 type Found =
   | { readonly kind: 'held'; readonly value: unknown }
   | { readonly kind: 'absent' }
-  | { readonly kind: 'unknown'; readonly code: string };
+  | Extract<BatchOutcome, { kind: 'unknown' }>;
 
 function memberIn(result: ApiResult, { absent, member }: LookupByMember): Found {
-  if (result.kind !== 'reply') return { kind: 'unknown', code: `lookup-${result.code}` };
+  if (result.kind !== 'reply') return unanswered(`lookup-${result.code}`);
   const content = readContent(result);
-  if (content.kind === 'unreadable') return { kind: 'unknown', code: content.code };
+  if (content.kind === 'unreadable') return unanswered(content.code);
   if (absent.includes(result.status)) return { kind: 'absent' };
-  if (result.status !== 200 || content.kind !== 'json')
-    return { kind: 'unknown', code: `lookup-http-${result.status}` };
+  if (result.status !== 200 || content.kind !== 'json') return unanswered(`lookup-http-${result.status}`);
   const value = at(content.value, member);
-  if (typeof value !== 'object' || value === null) return { kind: 'unknown', code: 'lookup-not-understood' };
+  if (typeof value !== 'object' || value === null) return unknown('lookup-not-understood');
   return { kind: 'held', value };
 }
 
@@ -140,4 +139,9 @@ function comparable(value: unknown): string | null {
 
 function unknown(code: string): Extract<BatchOutcome, { kind: 'unknown' }> {
   return { kind: 'unknown', code };
+}
+
+/** No usable answer: another time there may be one. */
+function unanswered(code: string): Extract<BatchOutcome, { kind: 'unknown' }> {
+  return { kind: 'unknown', code, unanswered: true };
 }

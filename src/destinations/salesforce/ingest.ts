@@ -48,7 +48,7 @@ export class Ingest {
     // The ID is saved before the first byte of data leaves. A job that was made meanwhile is empty, and never begins.
     if (saved === null) return notApplied('nothing-uploaded');
     const asked = await this.#parts.api.job(saved.job);
-    if (asked.kind !== 'ok') return { kind: 'unknown', code: `lookup-${asked.code}` };
+    if (asked.kind !== 'ok') return unknown('lookup', asked);
     const { state, processed } = asked.value;
     if (state === 'Open')
       return saved.step === 'uploaded' ? this.#begin(saved.job) : this.#abandon(saved.job);
@@ -154,6 +154,9 @@ function notApplied(code: string): BatchOutcome {
   return { kind: 'not-applied', code, retryAfterMs: null, tooLarge: false };
 }
 
+/** A job that is not known will not be known later; whatever else got in the way may have passed by then. */
 function unknown(step: string, trouble: Trouble): BatchOutcome {
-  return { kind: 'unknown', code: `${step}-${trouble.code}` };
+  const code = `${step}-${trouble.code}`;
+  const lasting = trouble.kind === 'refused' && trouble.status === 404;
+  return lasting ? { kind: 'unknown', code } : { kind: 'unknown', code, unanswered: true };
 }
