@@ -5,17 +5,21 @@ import type { Bucket } from './bucket.ts';
 import type { Failure } from './failures.ts';
 import { foldersInUse, type Layout, type Manifest, type Retention } from './manifest.ts';
 
-export type Emptied = { readonly kind: 'empty' } | { readonly kind: 'more' } | Failure;
+export type Emptied =
+  | { readonly kind: 'empty'; readonly removed: number }
+  | { readonly kind: 'more'; readonly removed: number }
+  | Failure;
 
 /** Deletes up to a page of a folder's parts. */
 export async function emptyFolder(bucket: Bucket, layout: Layout, folder: string): Promise<Emptied> {
   const page = await bucket.list(`${layout.parts}${folder}/`, null, false);
-  if (page.kind === 'absent') return { kind: 'empty' };
+  if (page.kind === 'absent') return { kind: 'empty', removed: 0 };
   if (page.kind !== 'listed') return page;
-  if (page.objects.length === 0) return { kind: 'empty' };
+  const removed = page.objects.length;
+  if (removed === 0) return { kind: 'empty', removed };
   const done = await bucket.remove(page.objects.map(({ key }) => key));
   if (done.kind !== 'removed') return done;
-  return { kind: page.next === null ? 'empty' : 'more' };
+  return { kind: page.next === null ? 'empty' : 'more', removed };
 }
 
 export interface Tidying {
@@ -42,12 +46,11 @@ export async function tidyStep(t: Tidying, manifest: Manifest): Promise<Tidied> 
     const page = await t.bucket.list(t.layout.parts, from, true);
     if (page.kind === 'absent') return { kind: 'done' };
     if (page.kind !== 'listed') return { kind: 'failed', code: page.code };
-    const folder = page.folders.map((path) => path.slice(t.layout.parts.length, -1)).find(old);
-    if (folder !== undefined) {
+    for (const folder of page.folders.map((path) => path.slice(t.layout.parts.length, -1)).filter(old)) {
       const emptied = await emptyFolder(t.bucket, t.layout, folder);
-      return emptied.kind === 'empty' || emptied.kind === 'more'
-        ? { kind: 'more' }
-        : { kind: 'failed', code: emptied.code };
+      if (emptied.kind !== 'empty' && emptied.kind !== 'more') return { kind: 'failed', code: emptied.code };
+      // Some stores go on listing a folder that has nothing in it.
+      if (emptied.removed > 0) return { kind: 'more' };
     }
     if (page.next === null) return { kind: 'done' };
     from = page.next;
