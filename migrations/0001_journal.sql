@@ -126,7 +126,9 @@ create table retl.run (
   parked_at timestamptz,
   parked_code text check (parked_code in ('empty-snapshot', 'max-removals', 'max-removal-share')),
 
-  replacement_status text check (replacement_status in ('accepted')), -- native replacement only
+  -- native replacement only
+  at_finish boolean not null default false, -- an accepted upload is evidence for the finish, and becomes true with it
+  replacement_status text check (replacement_status in ('accepted')),
 
   opened_at timestamptz not null default now(),
   sealed_at timestamptz,
@@ -137,7 +139,8 @@ create table retl.run (
   check (num_nulls(parked_at, parked_code) in (0, 2)),
   check ((closing is null) = (closed_at is null)),
   check ((closing = 'completed') = (phase = 'complete')),
-  check (closing is null or released is null)
+  check (closing is null or released is null),
+  check (strategy = 'native-replace' or (not at_finish and replacement_status is null))
 );
 -- One open run per mirror and per target, however it was started.
 create unique index run_open_mirror on retl.run (mirror_id) where closing is null;
@@ -216,7 +219,7 @@ create table retl.batch (
   resends integer not null default 0, -- of the same bytes under the same key, while unknown
   retry_of retl.sha256 references retl.batch,
   state text not null check (state in
-    ('prepared', 'sending', 'unknown', 'staged', 'not-applied', 'refused', 'settled')),
+    ('prepared', 'sending', 'unknown', 'staged', 'not-applied', 'refused', 'uploaded', 'settled')),
   request_hash retl.sha256 not null,
   request_bytes bigint not null check (request_bytes >= 0),
   reason retl.code,
@@ -250,9 +253,10 @@ create table retl.batch (
   check (state <> 'staged' or (cardinality(job_ids) >= 1 and array_position(job_ids, null) is null
          and array_position(job_ids, '') is null and staged_at is not null and next_poll_at is not null) is true),
   check ((state = 'settled') = (settled_at is not null)),
-  check ((state in ('settled', 'refused')) = (settled_epoch is not null)),
-  check ((state = 'settled') <= (receipt is not null)),
-  check (state <> 'settled' or action not in ('upsert', 'remove')
+  check ((state in ('settled', 'refused', 'uploaded')) = (settled_epoch is not null)),
+  check ((state in ('settled', 'uploaded')) <= (receipt is not null)),
+  check (state <> 'uploaded' or action = 'upsert'),
+  check (state not in ('settled', 'uploaded') or action not in ('upsert', 'remove')
          or (accepted >= 0 and rejected >= 0 and accepted + rejected = upper(operations) - lower(operations)) is true),
   check (not upper_inf(operations) and not lower_inf(operations)),
   check ((state = 'settled' and action <> 'init' and (action = 'finish' or accepted > 0)) <= (position is not null)),
@@ -331,6 +335,12 @@ begin
     if new is distinct from old then
       raise exception 'rule 6: the outcome of a batch does not change' using errcode = 'RM006';
     end if;
+  end if;
+  -- An accepted upload becomes true with the finish, or never; what was answered to it stays.
+  if old.state = 'uploaded' and (new.state not in ('uploaded', 'settled')
+       or (new.accepted, new.rejected, new.added, new.changed, new.receipt, new.settled_epoch)
+          is distinct from (old.accepted, old.rejected, old.added, old.changed, old.receipt, old.settled_epoch)) then
+    raise exception 'rule 6: the outcome of an upload does not change' using errcode = 'RM006';
   end if;
   return new;
 end

@@ -95,7 +95,7 @@ create function retl.admit(
   p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint,
   p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean,
   p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text,
-  p_closed_holder text, p_resume_after timestamptz
+  p_closed_holder text, p_resume_after timestamptz, p_at_finish boolean default false
 ) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -106,8 +106,11 @@ declare
 begin
   perform retl.require_writer();
   if num_nulls(p_mirror, p_strategy, p_target_key, p_settings, p_settings_digest, p_namespace, p_cluster, p_workflow_id,
-       p_first_run_id, p_resume_after) > 0 then
+       p_first_run_id, p_resume_after, p_at_finish) > 0 then
     raise exception 'an argument is missing' using errcode = 'RM003';
+  end if;
+  if p_at_finish and p_strategy <> 'native-replace' then
+    raise exception 'uploads that count only once they are finished cannot be diffed' using errcode = 'RM003';
   end if;
   if p_settings_digest <> sha256(convert_to(p_settings, 'UTF8')) then
     raise exception 'the digest is not that of the settings' using errcode = 'RM003';
@@ -179,11 +182,12 @@ begin
     where mirror_id = m.mirror_id and digest = p_settings_digest;
   insert into retl.run (mirror_id, target_id, revision_id, strategy, epoch,
       holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id,
-      max_removal_share, max_removals, empty_snapshot, approval_deadline_ms, max_batch_rows, max_request_bytes, may_resend)
+      max_removal_share, max_removals, empty_snapshot, approval_deadline_ms, max_batch_rows, max_request_bytes, may_resend,
+      at_finish)
     values (m.mirror_id, t.target_id, v_revision, p_strategy, nextval('retl.epoch'),
       p_namespace, p_cluster, p_workflow_id, p_first_run_id,
       p_max_removal_share, p_max_removals, p_empty_snapshot, p_approval_deadline_ms, p_max_batch_rows,
-      p_max_request_bytes, p_may_resend)
+      p_max_request_bytes, p_may_resend, p_at_finish)
     returning * into r;
   insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'admit');
   return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', 'fresh');
@@ -232,6 +236,21 @@ begin
   end if;
   update retl.target set baseline = p_baseline, baseline_proof = p_proof, baseline_note = p_note, baseline_at = now()
     where target_id = r.target_id and baseline is null;
+end
+$$;
+
+-- Nothing is sent to a target of which it is not known what it holds, or not in the way that the strategy needs.
+create function retl.require_baseline(r retl.run) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  v_baseline text := (select baseline from retl.target where target_id = r.target_id);
+begin
+  if v_baseline is null then
+    raise exception 'the baseline of the target is not known' using errcode = 'RM003';
+  end if;
+  if (v_baseline = 'replace') <> (r.strategy = 'native-replace') then
+    raise exception 'the baseline of the target is not one of this strategy' using errcode = 'RM003';
+  end if;
 end
 $$;
 

@@ -18,7 +18,7 @@ $$;
 create function retl.refuse_state(b retl.batch, p_wanted text) returns void
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  if b.state in ('settled', 'refused') then
+  if b.state in ('settled', 'refused', 'uploaded') then
     raise exception 'rule 6: the batch is % and cannot become %', b.state, p_wanted using errcode = 'RM006';
   end if;
   raise exception 'rule 3: the batch is % and cannot become %', b.state, p_wanted using errcode = 'RM003';
@@ -92,9 +92,7 @@ begin
   if p_action = 'remove' and r.strategy = 'native-replace' then
     raise exception 'rule 1: a native replacement has no removals' using errcode = 'RM003';
   end if;
-  if not exists (select from retl.target where target_id = r.target_id and baseline is not null) then
-    raise exception 'the baseline of the target is not known' using errcode = 'RM003';
-  end if;
+  perform retl.require_baseline(r);
   perform retl.require_clear(r);
   select coalesce(max(upper(operations)), case p_action when 'upsert' then r.first_sequence else r.additions_end + 1 end)
     into v_from from retl.batch where run_id = p_run and action = p_action;
@@ -133,6 +131,26 @@ begin
 end
 $$;
 
+-- A native replacement drops at its finish whatever was not uploaded: no finish before every member of the sealed snapshot
+-- has an accepted upload in this very run.
+create function retl.require_uploads(r retl.run) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  v_members bigint;
+  v_accepted bigint;
+begin
+  select members into v_members from retl.generation where run_id = r.run_id and state = 'sealed';
+  if not found then
+    raise exception 'rule 1: no sealed generation to finish' using errcode = 'RM003';
+  end if;
+  select coalesce(sum(accepted), 0) into v_accepted from retl.batch
+    where run_id = r.run_id and action = 'upsert' and state in ('settled', 'uploaded') and rejected = 0;
+  if v_accepted <> v_members then
+    raise exception 'rule 1: % of % members have an accepted upload', v_accepted, v_members using errcode = 'RM003';
+  end if;
+end
+$$;
+
 -- Journals the session's opening or the finish like a batch.
 create function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch bytea, p_hash bytea,
     p_bytes bigint) returns void
@@ -144,8 +162,9 @@ begin
     raise exception 'not a step' using errcode = 'RM003';
   end if;
   perform retl.require_phase(r, p_action);
-  if not exists (select from retl.target where target_id = r.target_id and baseline is not null) then
-    raise exception 'the baseline of the target is not known' using errcode = 'RM003';
+  perform retl.require_baseline(r);
+  if p_action = 'finish' and r.strategy = 'native-replace' then
+    perform retl.require_uploads(r);
   end if;
   insert into retl.batch (batch_id, run_id, action, sending, state, request_hash, request_bytes, prepared_epoch)
     values (p_batch, p_run, p_action,
@@ -390,8 +409,8 @@ end
 $$;
 
 -- Rule 2: the receipt, the membership and the log entry it proves become true together. Rule 6: an exact repeat changes
--- nothing, anything else about a settled batch is refused. Returns the log position (0 where nothing was accepted, or where
--- rejections of a copy that was sent again leave the batch unknown).
+-- nothing, anything else about a settled batch is refused. Returns the log position (0 where nothing was accepted, where
+-- rejections of a copy that was sent again leave the batch unknown, or where an upload is evidence for a finish only).
 create function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text,
     p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[]) returns bigint
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -407,7 +426,7 @@ begin
   if b.operations is null then
     raise exception 'not a batch of members' using errcode = 'RM003';
   end if;
-  if b.state = 'settled' and b.receipt = p_receipt
+  if b.state in ('settled', 'uploaded') and b.receipt = p_receipt
      and coalesce((select array_agg(s order by s) from unnest(p_rejected) s), '{}') = coalesce((
        select array_agg(sequence order by sequence) from retl.rejection where batch_id = p_batch), '{}') then
     return coalesce(b.position, 0);
@@ -439,6 +458,13 @@ begin
       from retl.operation_%s where sequence = any($1)', p_run) into v_add, v_change using p_rejected;
   end if;
   perform retl.write_store(r.target_id, p_store_keys, p_store_values);
+  if r.at_finish and b.action = 'upsert' then
+    -- Evidence for the finish, and nothing more: retl.apply_uploads makes it true once that is accepted.
+    update retl.batch set state = 'uploaded', receipt = p_receipt, reason = null, accepted = v_total - v_rejected,
+      rejected = v_rejected, added = b.to_add - v_add, changed = b.to_change - v_change, settled_epoch = p_epoch
+      where batch_id = p_batch;
+    return 0;
+  end if;
   if v_total > v_rejected then
     v_position := retl.append_entry(r, b, case b.action when 'upsert' then 'additions' else 'removals' end,
       v_total - v_rejected, p_rejected);
@@ -489,7 +515,7 @@ declare
   v_accepted bigint;
 begin
   select coalesce(sum(accepted), 0) into v_accepted from retl.batch
-    where run_id = r.run_id and action = p_action and state = 'settled';
+    where run_id = r.run_id and action = p_action and state in ('settled', 'uploaded');
   if v_accepted <> p_planned or exists (select from retl.batch where run_id = r.run_id
        and state in ('prepared', 'sending', 'unknown', 'staged')) then
     raise exception 'rule 1: % of % planned % operations are accepted', v_accepted, p_planned, p_action
@@ -709,6 +735,103 @@ begin
 end
 $$;
 
+-- The finish of a native replacement is accepted. In this order, each step by itself, and each repeated by recovery until it
+-- is done: the status; the accepted uploads, where they become true with the finish; the members that the destination has
+-- dropped; the promotion. The last two enter the log, after the finish: indexes follow them like any other effect.
+
+-- Confirms the replacement, and plans what is to be recorded as removed: held before, and not in the sealed snapshot. The
+-- removal bytes are those that were stored when each was accepted, though no request will send them.
+create function retl.confirm_replacement(p_run bigint, p_epoch bigint) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  v_generation bigint;
+  v_removed bigint;
+begin
+  perform retl.require_phase(r, 'promote');
+  if r.strategy <> 'native-replace' then
+    raise exception 'rule 1: nothing was replaced' using errcode = 'RM003';
+  end if;
+  if r.replacement_status is not null then
+    return; -- an exact repeat
+  end if;
+  select generation_id into strict v_generation from retl.generation where run_id = p_run and state = 'sealed';
+  v_removed := retl.collect_removals(p_run, r.target_id, v_generation);
+  execute format('insert into retl.operation_%1$s (sequence, change, identity_hash, identity, remove)
+    select %2$s + row_number() over (order by identity_hash), ''r'', identity_hash, identity, remove
+    from retl.removal_%1$s', p_run, r.additions_end);
+  execute format('drop table retl.removal_%s', p_run);
+  update retl.run set replacement_status = 'accepted', removals_end = r.additions_end + v_removed where run_id = p_run;
+end
+$$;
+
+create function retl.require_replaced(r retl.run) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  perform retl.require_phase(r, 'promote');
+  if r.replacement_status is null then
+    raise exception 'rule 10: the replacement is not confirmed' using errcode = 'RM003';
+  end if;
+end
+$$;
+
+-- Makes at most p_batches uploads true, in order. Returns how many are left.
+create function retl.apply_uploads(p_run bigint, p_epoch bigint, p_batches integer) returns bigint
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  b retl.batch;
+  v_position bigint;
+begin
+  perform retl.require_replaced(r);
+  if p_batches is null or p_batches < 1 then
+    raise exception 'at least one upload is applied at a time' using errcode = 'RM003';
+  end if;
+  for b in
+    select * from retl.batch where run_id = p_run and state = 'uploaded' order by lower(operations) limit p_batches
+  loop
+    v_position := retl.append_entry(r, b, 'additions', b.accepted, null);
+    update retl.batch set state = 'settled', position = v_position, settled_at = clock_timestamp()
+      where batch_id = b.batch_id;
+  end loop;
+  return (select count(*) from retl.batch where run_id = p_run and state = 'uploaded');
+end
+$$;
+
+-- Records the next of the planned removals as made by the finish. They are no requests: nothing is sent for them.
+create function retl.record_replaced(p_run bigint, p_epoch bigint, p_ids bytea[], p_last bigint[]) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  r retl.run := retl.lock_run(p_run, p_epoch);
+  b retl.batch;
+  v_from bigint;
+  v_position bigint;
+begin
+  perform retl.require_replaced(r);
+  if coalesce(cardinality(p_ids), 0) = 0 or cardinality(p_ids) <> cardinality(p_last) then
+    raise exception 'the arrays of batches differ in length' using errcode = 'RM003';
+  end if;
+  if exists (select from retl.batch where run_id = p_run and state = 'uploaded') then
+    raise exception 'rule 10: an upload has not become true yet' using errcode = 'RM003';
+  end if;
+  select coalesce(max(upper(operations)), r.additions_end + 1) into v_from from retl.batch
+    where run_id = p_run and action = 'remove';
+  for i in 1..cardinality(p_ids) loop
+    if (p_last[i] between v_from and r.removals_end and p_last[i] - v_from < 100000) is not true then
+      raise exception 'rule 4: the batch names removals that are not planned' using errcode = 'RM003';
+    end if;
+    b.batch_id := p_ids[i];
+    b.operations := int8range(v_from, p_last[i], '[]');
+    v_position := retl.append_entry(r, b, 'removals', (p_last[i] - v_from + 1)::integer, null);
+    insert into retl.batch (batch_id, run_id, action, operations, sending, state, request_hash, request_bytes,
+        prepared_epoch, settled_epoch, receipt, accepted, rejected, added, changed, position, settled_at)
+      values (p_ids[i], p_run, 'remove', b.operations, 1, 'settled', sha256(''), 0,
+        p_epoch, p_epoch, '{"replaced":true}', p_last[i] - v_from + 1, 0, 0, 0, v_position, clock_timestamp());
+    v_from := p_last[i] + 1;
+  end loop;
+end
+$$;
+
 -- Finish is accepted: the run's state and the promotion commit together.
 create function retl.promote(p_run bigint, p_epoch bigint) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -719,8 +842,9 @@ begin
   if exists (select from retl.batch where run_id = p_run and not folded and state <> 'not-applied') then
     raise exception 'rule 1: something of the run is still open' using errcode = 'RM003';
   end if;
-  if r.strategy = 'native-replace' and r.replacement_status is null then
-    raise exception 'rule 10: the replacement is not confirmed' using errcode = 'RM003';
+  if r.strategy = 'native-replace' then
+    perform retl.require_replaced(r);
+    perform retl.require_all_accepted(r, 'remove', r.removals_end - r.additions_end);
   end if;
   update retl.generation set state = 'superseded' where target_id = r.target_id and state = 'promoted';
   update retl.generation set state = 'promoted' where run_id = p_run and state = 'sealed';
@@ -768,7 +892,7 @@ begin
     where run_id = p_run and state = 'prepared';
   -- Rejections and refused requests are evidence, too: their operations say who was meant.
   v_accepted := exists (select from retl.batch where run_id = p_run and operations is not null
-    and state in ('settled', 'refused'));
+    and (state in ('settled', 'refused') or rejected > 0));
   for g in select * from retl.generation where run_id = p_run and state <> 'discarded' loop
     if v_accepted and not r.operations_hold_bytes then
       update retl.generation set state = 'kept' where generation_id = g.generation_id;
@@ -843,7 +967,8 @@ grant execute on function
   retl.admit, retl.begin_attempt, retl.record_baseline, retl.create_candidate, retl.loaded, retl.seal, retl.plan,
   retl.guard, retl.decide, retl.prepare_batches, retl.retry_batch, retl.prepare_step, retl.mark_sending, retl.mark_resending,
   retl.mark_unknown, retl.mark_not_applied, retl.mark_refused, retl.mark_staged, retl.note_poll, retl.record_progress,
-  retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.fold, retl.promote,
+  retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.confirm_replacement,
+  retl.apply_uploads, retl.record_replaced, retl.fold, retl.promote,
   retl.close_run, retl.release_run, retl.prune
   to retl_runtime;
 

@@ -84,11 +84,12 @@ create table retl.batch (
   constraint batch_check1 CHECK (((state = ANY (ARRAY['sending'::text, 'unknown'::text, 'staged'::text])) <= ((sent_at IS NOT NULL) AND (send_deadline IS NOT NULL)))),
   constraint batch_check2 CHECK (((state <> 'staged'::text) OR (((cardinality(job_ids) >= 1) AND (array_position(job_ids, NULL::text) IS NULL) AND (array_position(job_ids, ''::text) IS NULL) AND (staged_at IS NOT NULL) AND (next_poll_at IS NOT NULL)) IS TRUE))),
   constraint batch_check3 CHECK (((state = 'settled'::text) = (settled_at IS NOT NULL))),
-  constraint batch_check4 CHECK (((state = ANY (ARRAY['settled'::text, 'refused'::text])) = (settled_epoch IS NOT NULL))),
-  constraint batch_check5 CHECK (((state = 'settled'::text) <= (receipt IS NOT NULL))),
-  constraint batch_check6 CHECK (((state <> 'settled'::text) OR (action <> ALL (ARRAY['upsert'::text, 'remove'::text])) OR (((accepted >= 0) AND (rejected >= 0) AND ((accepted + rejected) = (upper(operations) - lower(operations)))) IS TRUE))),
-  constraint batch_check7 CHECK ((((state = 'settled'::text) AND (action <> 'init'::text) AND ((action = 'finish'::text) OR (accepted > 0))) <= ("position" IS NOT NULL))),
-  constraint batch_check8 CHECK ((folded <= (state = 'settled'::text))),
+  constraint batch_check4 CHECK (((state = ANY (ARRAY['settled'::text, 'refused'::text, 'uploaded'::text])) = (settled_epoch IS NOT NULL))),
+  constraint batch_check5 CHECK (((state = ANY (ARRAY['settled'::text, 'uploaded'::text])) <= (receipt IS NOT NULL))),
+  constraint batch_check6 CHECK (((state <> 'uploaded'::text) OR (action = 'upsert'::text))),
+  constraint batch_check7 CHECK (((state <> ALL (ARRAY['settled'::text, 'uploaded'::text])) OR (action <> ALL (ARRAY['upsert'::text, 'remove'::text])) OR (((accepted >= 0) AND (rejected >= 0) AND ((accepted + rejected) = (upper(operations) - lower(operations)))) IS TRUE))),
+  constraint batch_check8 CHECK ((((state = 'settled'::text) AND (action <> 'init'::text) AND ((action = 'finish'::text) OR (accepted > 0))) <= ("position" IS NOT NULL))),
+  constraint batch_check9 CHECK ((folded <= (state = 'settled'::text))),
   constraint batch_operation_once EXCLUDE USING gist (operations WITH &&) WHERE (((operations IS NOT NULL) AND (state <> 'not-applied'::text))),
   constraint batch_operations_check CHECK (((NOT isempty(operations)) AND lower_inc(operations) AND (NOT upper_inc(operations)))),
   constraint batch_operations_check1 CHECK (((NOT upper_inf(operations)) AND (NOT lower_inf(operations)))),
@@ -98,7 +99,7 @@ create table retl.batch (
   constraint batch_retry_of_fkey FOREIGN KEY (retry_of) REFERENCES retl.batch(batch_id),
   constraint batch_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
   constraint batch_sending_check CHECK ((sending >= 1)),
-  constraint batch_state_check CHECK ((state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text, 'refused'::text, 'settled'::text])))
+  constraint batch_state_check CHECK ((state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text, 'refused'::text, 'uploaded'::text, 'settled'::text])))
 );
 create table retl.generation (
   generation_id bigint not null,
@@ -239,6 +240,7 @@ create table retl.run (
   operations_hold_bytes boolean,
   parked_at timestamp with time zone,
   parked_code text,
+  at_finish boolean not null default false,
   replacement_status text,
   opened_at timestamp with time zone not null default now(),
   sealed_at timestamp with time zone,
@@ -251,6 +253,7 @@ create table retl.run (
   constraint run_check4 CHECK (((closing IS NULL) = (closed_at IS NULL))),
   constraint run_check5 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
   constraint run_check6 CHECK (((closing IS NULL) OR (released IS NULL))),
+  constraint run_check7 CHECK (((strategy = 'native-replace'::text) OR ((NOT at_finish) AND (replacement_status IS NULL)))),
   constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text]))),
   constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
   constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
@@ -328,12 +331,14 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXE
 
 -- Functions
 
-function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone)
-  returns jsonb, language plpgsql, security definer, body sha256:4fd9a90eb1a63381023e209267422437be9332a92b6652d6fc31dba8952e593c
+function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false)
+  returns jsonb, language plpgsql, security definer, body sha256:8bffcc9b386f34c7b3b9ec440bd7aba59425dbc669cbb6b9fde5f0b457666def
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
   returns void, language sql, body sha256:6677394b3a954ffb50f30e30a68ca5912222ad48f98fc615c1bf34307e4ec11c
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
   returns bigint, language plpgsql, body sha256:bdb10de286079d8ba793b3966b177bcee1b8045651f0627d0f8c22a41528f779
+function retl.apply_uploads(p_run bigint, p_epoch bigint, p_batches integer)
+  returns bigint, language plpgsql, security definer, body sha256:5468d420aab7e013f84d26cad6f3498efe7f1dbc0556dded96dba437df5b1a96
 function retl.approval_left(r retl.run)
   returns bigint, language sql, stable, body sha256:db0b1cbce6d95a6e1fb2ad437f0d0f1e705bd6f5dbdd1c22f9ab7efd085635d2
 function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_step text)
@@ -345,9 +350,11 @@ function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
 function retl.beyond(r retl.run)
   returns text, language sql, immutable, body sha256:3af8e0e1951c9c5fb0af912df2ce6380fc6fd6d0e1de7b05ab66b44c921ac9a6
 function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text)
-  returns void, language plpgsql, security definer, body sha256:709dee2463ce5dc2c8b41bc8617309c6c90dc8b57111ebd02ccfd9f9cc91e93f
+  returns void, language plpgsql, security definer, body sha256:2aa710ad3c5692768db8b075ceaf570304b0a3ccb5a6b2de6ee5bb444384b9ac
 function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint)
   returns bigint, language plpgsql, body sha256:fe1ebebfce65294c0cedbb7a5aeb390810a12fac0cd9780cea2f6398e8849d3e
+function retl.confirm_replacement(p_run bigint, p_epoch bigint)
+  returns void, language plpgsql, security definer, body sha256:d02bc3bb6526549eb78539c0cb822c188876360109a770b9279868545faabcbd
 function retl.create_candidate(p_run bigint, p_epoch bigint)
   returns bigint, language plpgsql, security definer, body sha256:2f6eb175df05b9cdfbad8841503713e042668138901f2428ebcc549c8af596a7
 function retl.deadline(p_ms bigint)
@@ -377,7 +384,7 @@ function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids byt
 function retl.judge(p_run bigint)
   returns jsonb, language plpgsql, body sha256:f89095d64eb68c06c9e3ba367f1381fec3fe0ed12a1bce27b309153d8dd867ba
 function retl.keep_outcome()
-  returns trigger, language plpgsql, body sha256:c6b796aa57014b04f78c2c2c815bca12ffe4256d77f2c6426c3a2e85b5df3f18
+  returns trigger, language plpgsql, body sha256:59322e26d5c0e298cd5849949f75522de56dd2f22d448cdb201a959ae089ed60
 function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint, p_write_form text DEFAULT ''::text)
   returns void, language plpgsql, security definer, body sha256:3c37ebcd84c3bdd19731ca274e937eb01a0ff19a99d86e839f7a96e148f0bda5
 function retl.lock_batch(p_run bigint, p_epoch bigint, p_batch bytea)
@@ -403,11 +410,11 @@ function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text
 function retl.plan(p_run bigint, p_epoch bigint)
   returns jsonb, language plpgsql, security definer, body sha256:9ebe97fad01cd6f09ff4cfdd4a35f7b8e3bacebdcc369c6b92edc1ca1116c3de
 function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
-  returns void, language plpgsql, security definer, body sha256:5fb98298ea3e1c07ad76d2d89e650a3b26ae5791bd5668d91262b59a66503df2
+  returns void, language plpgsql, security definer, body sha256:31a2ed01321e1833f5b0e6a8db3fc241cc71e1a636ca1b717f4f635588e3a121
 function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch bytea, p_hash bytea, p_bytes bigint)
-  returns void, language plpgsql, security definer, body sha256:a5b6bd396ccaf8f9d3c038a76f6bf48f838e35d193c4b750982a2832bc6e5e96
+  returns void, language plpgsql, security definer, body sha256:9b2a7c314457045be1c315eb6b136583b5a2e6f0155448690fa9b032042272b5
 function retl.promote(p_run bigint, p_epoch bigint)
-  returns void, language plpgsql, security definer, body sha256:ef95e41d0d42c67f100bc73d5ff80083b8e033f4a62fc30029650a22837eb254
+  returns void, language plpgsql, security definer, body sha256:de973afe9b941fe078cf1a3ab49dd37c768e5b72df0e7744b30ec2b7a3559413
 function retl.prune(p_run bigint, p_limit integer)
   returns integer, language plpgsql, security definer, body sha256:9830c19d99beb7fedcd10d7d16b74e5fc3dc667bc6ac2787fe2e39c234614b4e
 function retl.readable_generation(p_run bigint)
@@ -418,10 +425,12 @@ function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_p
   returns void, language plpgsql, security definer, body sha256:43a6fdc1092bdcbd9955d2bcd8adcfef499fb9de993b9229e8be699a1cbeb74c
 function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text)
   returns void, language plpgsql, security definer, body sha256:1a2a92c849984aaca93c462f21fd5ca66e7a824bcea94823bbf02fd7efb49c58
+function retl.record_replaced(p_run bigint, p_epoch bigint, p_ids bytea[], p_last bigint[])
+  returns void, language plpgsql, security definer, body sha256:30edb77927b27e2492809d9e465fb6c48d53f5f3f645b93858e4e008fe9a331e
 function retl.refuse_change()
   returns trigger, language plpgsql, body sha256:356549aa3fd3e455e4851c29864244e5bc550f18270023a6e7a1841e788c80bc
 function retl.refuse_state(b retl.batch, p_wanted text)
-  returns void, language plpgsql, body sha256:43c872953196aaf122aaf8a55105b27d619643996b9a756d5a2ff93c14191d5c
+  returns void, language plpgsql, body sha256:0ea788eed0c4b1d3bdfb798db0c2281bcdcd76b7729df38a97fc861bb0fa0f14
 function retl.rejected_identities(p_sequences bigint[])
   returns TABLE(sequence bigint, identity_hash bytea), language plpgsql, stable, security definer, body sha256:578673968e192a640ca3fff5e9101eb1537fda60f931963a1618a3a6a7c1f7c1
 function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text)
@@ -429,11 +438,17 @@ function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason tex
 function retl.removal_set(p_target bigint, p_generation bigint, OUT members bigint, OUT digest bytea)
   returns record, language plpgsql, stable, body sha256:c5fc295bbbd81448927461f2a4fbd8052661dd2141fa43ff4fe613d12e1f5540
 function retl.require_all_accepted(r retl.run, p_action text, p_planned bigint)
-  returns void, language plpgsql, body sha256:b563f0b81d972b12bc42ff38f2ed9a4520d806b0cd9408b866fc81ee4ae429fe
+  returns void, language plpgsql, body sha256:964c5e62d53228666f7b77b98cf1f1bb0eed9068408e0482c5fb25782270ecf0
+function retl.require_baseline(r retl.run)
+  returns void, language plpgsql, body sha256:8c301a9a0c7ed074bf38018703bd4b434e72c8de110931211179b24bfeb8ba3f
 function retl.require_clear(r retl.run)
   returns void, language plpgsql, body sha256:600c54f6f914ffb9177ffd6c637e660196c2b6a6c111431ae23ea7b34d2e3de7
 function retl.require_phase(r retl.run, p_phase text)
   returns void, language plpgsql, body sha256:cdbae316b5b1cbcb0992586a5d0209a41d8ecd3c2734b3cdeb78d0224526a300
+function retl.require_replaced(r retl.run)
+  returns void, language plpgsql, body sha256:543de8e9592f7eb5f5dcd8d6f3e559b4bc73b74ab801a6f0c947b12c8f74edfb
+function retl.require_uploads(r retl.run)
+  returns void, language plpgsql, body sha256:a55f07fa9488dc90073fac22f9114f65fc4f24f771f8f748812f672b4c2ce33a
 function retl.require_writer()
   returns void, language plpgsql, body sha256:aeef2f5e11924b666ba300eb2543867efdb202857daf91a6600356998d4460fe
 function retl.resolve_batch(p_batch bytea, p_verdict text, p_because text)
@@ -445,7 +460,7 @@ function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remo
 function retl.search_operation(p_run bigint, p_column text, p_key text, p_first bigint, p_last bigint, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
   returns record, language plpgsql, stable, body sha256:dd3607d1ce6f68a9cd02d7ef841331ca0305accdb3b2429421b3b6587b2f8fc5
 function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])
-  returns bigint, language plpgsql, security definer, body sha256:ffd5ea5531100265fac9a7916b16a9007d2f8fad7b5d6676aa0d2003f7516e32
+  returns bigint, language plpgsql, security definer, body sha256:42971a76a2e1321d503ed042ef80b1bdec790ae0663da23779e2811d40582657
 function retl.settle_step(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_store_keys text[], p_store_values text[])
   returns bigint, language plpgsql, security definer, body sha256:e6e73e8c15786a9857f0e7136ac682efe47893404865a71e9903ca655ba8643a
 function retl.shown_digest(p_run bigint)
@@ -480,11 +495,13 @@ grant select on retl.revision to retl_runtime;
 grant select on retl.run to retl_runtime;
 grant select on retl.store to retl_runtime;
 grant select on retl.target to retl_runtime;
-grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone) to retl_runtime;
+grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean) to retl_runtime;
+grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_finish(bigint,bigint) to retl_runtime;
 grant execute on function retl.begin_removals(bigint,bigint,bigint) to retl_runtime;
 grant execute on function retl.close_run(bigint,bigint,text,text) to retl_runtime;
+grant execute on function retl.confirm_replacement(bigint,bigint) to retl_runtime;
 grant execute on function retl.create_candidate(bigint,bigint) to retl_runtime;
 grant execute on function retl.decide(bigint,bytea,text,text,text,text) to retl_runtime;
 grant execute on function retl.fold(bigint,bigint,integer) to retl_runtime;
@@ -505,6 +522,7 @@ grant execute on function retl.promote(bigint,bigint) to retl_runtime;
 grant execute on function retl.prune(bigint,integer) to retl_runtime;
 grant execute on function retl.record_baseline(bigint,bigint,text,text,text) to retl_runtime;
 grant execute on function retl.record_progress(bigint,bigint,bytea,text) to retl_runtime;
+grant execute on function retl.record_replaced(bigint,bigint,bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.rejected_identities(bigint[]) to retl_runtime;
 grant execute on function retl.release_run(bigint,bigint,text,text) to retl_runtime;
 grant execute on function retl.resolve_batch(bytea,text,text) to retl_runtime;

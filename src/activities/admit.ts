@@ -70,6 +70,7 @@ async function tryAdmit(
     maxBatchRows: destination.limits.rows,
     maxRequestBytes: destination.limits.bytes,
     mayResend: destination.capabilities.recovery === 'idempotent',
+    atFinish: destination.capabilities.visible === 'at_finish',
     holder,
     closedHolder,
     resumeAfter: new Date(now.getTime() - settings.resumeMaxAgeMs),

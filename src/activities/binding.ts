@@ -35,7 +35,7 @@ export function bindDestination(
   );
   const options = parse(adapter.optionsSchema, d.options, 'destination');
   const capabilities = adapter.capabilities(connection, options);
-  if (!capabilities.strategies.includes(settings.strategy) || settings.baseline.kind !== 'new-empty') {
+  if (!canMirror(capabilities, settings)) {
     throw new RetlError('destination.baseline-unsupported', { type: adapter.type });
   }
   return {
@@ -51,6 +51,16 @@ export function bindDestination(
       inFlight: Math.min(settings.batch.inFlight, capabilities.maxInFlight),
     },
   };
+}
+
+/** Strategy, baseline and adapter must fit: uploads that become real at the finish only cannot be diffed against. */
+function canMirror(
+  { strategies, visible }: Capabilities,
+  { strategy, baseline }: Pick<MirrorSettings, 'strategy' | 'baseline'>,
+): boolean {
+  if (!strategies.includes(strategy)) return false;
+  if (strategy === 'native-replace') return baseline.kind === 'replace';
+  return baseline.kind === 'new-empty' && visible === 'on_accept';
 }
 
 /** How the members of a snapshot are folded, hashed and validated for it. */

@@ -52,10 +52,23 @@ async function notReady(a: RunAttempt, w: OpenWriter): Promise<StepResult | null
   });
 }
 
-/** Rule for `new-empty`: the adapter looks where it can, else an operator vouches; `null`: it is on record. */
+/**
+ * Rule for `new-empty`: the adapter looks where it can, else an operator vouches; `null`: it is on record. A native
+ * replacement needs no knowledge of what is there, only the right to replace it, which the preflight has verified.
+ */
 async function baselineNotProven(a: RunAttempt, w: OpenWriter): Promise<StepResult | null> {
   if (a.record.baseline !== null) return null;
   const { kind, attested } = a.settings.baseline;
+  if (kind === 'replace') {
+    await recordBaseline(
+      a.deps.journal,
+      a.attempt,
+      kind,
+      attested === null ? 'verified' : 'attested',
+      attested,
+    );
+    return null;
+  }
   const check: EmptyCheck = await w.writer.checkEmpty();
   switch (check.kind) {
     case 'empty':

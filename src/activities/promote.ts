@@ -8,6 +8,7 @@ import { fold, promote, prune } from '../journal/runs.ts';
 import { goOn, type RunAttempt, withAttempt } from './attempt.ts';
 import { unlessClosed } from './closed.ts';
 import type { Dependencies } from './deps.ts';
+import { completeReplacement } from './replacement.ts';
 import type { RunRef } from './results.ts';
 
 /** Batches folded in one transaction; 200 batches of 1,000 members take about a second. */
@@ -26,6 +27,7 @@ export async function promoteRun(deps: Dependencies, ref: RunRef): Promise<{ rea
 
 async function foldAndPromote(a: RunAttempt): Promise<{ readonly counts: RunCounts }> {
   const { journal } = a.deps;
+  if (a.record.strategy === 'native-replace') await completeReplacement(a);
   while ((await fold(journal, a.attempt, FOLD_BATCHES)) > 0) goOn(a);
   await promote(journal, a.attempt);
   await prune(journal, a.record.run, PRUNE_AT_ONCE);

@@ -6,6 +6,7 @@ import type { RunCounts } from '../domain/run.ts';
 
 /** How far the present phase is, from 0 to 1; `null` where its size is not known. */
 export function fractionOf({ phase, counts }: Progress): number | null {
+  if (phase === 'additions' && counts.uploaded !== undefined) return share(counts.uploaded, counts.members);
   if (phase === 'additions')
     return share(counts.added + counts.changed + counts.rejected, counts.toAdd + counts.toChange);
   if (phase === 'removals') return share(counts.removed, counts.toRemove);
@@ -30,6 +31,8 @@ export function phaseWords({ phase, counts }: Progress): string {
     case 'guard':
       return guardWords(counts);
     case 'additions':
+      if (counts.uploaded !== undefined)
+        return `uploading: ${whole(counts.uploaded)} of ${whole(counts.members)}`;
       return `sending additions: ${whole(counts.added + counts.changed)} of ${whole(counts.toAdd + counts.toChange)}`;
     case 'removals':
       return `sending removals: ${whole(counts.removed)} of ${whole(counts.toRemove)}`;

@@ -55,6 +55,7 @@ export type BatchState =
   | 'staged' // taken for asynchronous work
   | 'not-applied' // proven: nothing was applied
   | 'refused' // proven: nothing was applied, and it never will be
+  | 'uploaded' // accepted, as evidence for a finish that makes it true: native replacement, visible at the finish
   | 'settled'; // every operation accepted or rejected
 
 /** Counts of one logical run, over all its attempts. */
@@ -72,4 +73,6 @@ export interface RunCounts {
   readonly changed: number;
   readonly removed: number;
   readonly rejected: number;
+  /** Members whose upload is accepted, unchanged ones too; native replacement only. */
+  readonly uploaded?: number;
 }

@@ -106,7 +106,7 @@ export interface SettledUpload {
 }
 
 const UPLOADS = `select encode(b.batch_id, 'hex') as batch_id, upper(b.operations) - 1 as last, b.accepted, b.receipt
-  from retl.batch b where b.run_id = $1 and b.action = 'upsert' and b.state = 'settled'
+  from retl.batch b where b.run_id = $1 and b.action = 'upsert' and b.state in ('settled', 'uploaded')
     and lower(b.operations) > $2 and b.accepted > 0
   order by lower(b.operations) limit $3`;
 

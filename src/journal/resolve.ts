@@ -81,7 +81,7 @@ export async function unresolvedBatches(db: Queryable, runId: string): Promise<r
 export function refusalOf(batch: BatchView | null, verdict: Verdict): Unresolvable | null {
   if (batch === null) return { kind: 'no-such-batch' };
   const { state, closing } = batch;
-  if (state === 'settled' || state === 'refused' || state === 'not-applied')
+  if (state === 'settled' || state === 'refused' || state === 'uploaded' || state === 'not-applied')
     return { kind: 'settled', state };
   if (closing !== null) return { kind: 'run-closed', closing };
   if (state !== 'unknown' && state !== 'staged') return { kind: 'not-unknown', state };

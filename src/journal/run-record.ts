@@ -89,13 +89,15 @@ const COUNTS = `
   select coalesce(g.source_rows, 0) as source_rows, coalesce(g.members, 0) as members, coalesce(g.excluded, 0) as excluded,
     coalesce(r.planned_added, 0) as to_add, coalesce(r.planned_changed, 0) as to_change,
     coalesce(r.planned_removed, 0) as to_remove, coalesce(r.planned_unchanged, 0) as unchanged,
-    coalesce(sum(b.added) filter (where b.action = 'upsert'), 0) as added,
-    coalesce(sum(b.changed) filter (where b.action = 'upsert'), 0) as changed,
+    coalesce(sum(b.added) filter (where b.action = 'upsert' and b.state = 'settled'), 0) as added,
+    coalesce(sum(b.changed) filter (where b.action = 'upsert' and b.state = 'settled'), 0) as changed,
     coalesce(sum(b.accepted) filter (where b.action = 'remove'), 0) as removed,
-    coalesce(sum(b.rejected), 0) as rejected
+    coalesce(sum(b.rejected), 0) as rejected,
+    case when r.strategy = 'native-replace' then coalesce(sum(b.accepted) filter (where b.action = 'upsert'), 0) end
+      as uploaded
   from retl.run r
   left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
-  left join retl.batch b on b.run_id = r.run_id and b.state = 'settled'
+  left join retl.batch b on b.run_id = r.run_id and b.state in ('settled', 'uploaded')
   where r.run_id = $1
   group by r.run_id, g.generation_id`;
 
@@ -117,6 +119,7 @@ export function decodeCounts(row: Record<string, unknown>): RunCounts {
     changed: number(row, 'changed'),
     removed: number(row, 'removed'),
     rejected: number(row, 'rejected'),
+    ...(row.uploaded === null || row.uploaded === undefined ? {} : { uploaded: number(row, 'uploaded') }),
   };
 }
 

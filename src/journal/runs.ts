@@ -56,6 +56,8 @@ export interface AdmitRequest {
   readonly closedHolder: string | null;
   /** Generations sealed before this are not resumed. */
   readonly resumeAfter: Date;
+  /** Whether an accepted upload becomes true with the finish only; absent: it does not. */
+  readonly atFinish?: boolean;
 }
 
 export type Admission =
@@ -69,7 +71,7 @@ export type Resume = 'fresh' | 'held' | 'sealed' | 'discard' | 'expired' | 'guar
 /** @throws JournalError */
 export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> {
   const answer = object(
-    await call(db, 'retl.admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18)', [
+    await call(db, 'retl.admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19)', [
       r.mirror,
       r.strategy,
       r.targetKey,
@@ -88,6 +90,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
       r.holder.firstRunId,
       r.closedHolder,
       r.resumeAfter,
+      r.atFinish ?? false,
     ]),
   );
   switch (answer.kind) {

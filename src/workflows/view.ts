@@ -141,6 +141,7 @@ export class View {
       `| changed | ${c.toChange} | ${c.changed} |`,
       `| removed | ${c.toRemove} | ${c.removed} |`,
       `| unchanged | ${c.unchanged} | |`,
+      ...(c.uploaded === undefined ? [] : [`| uploaded | ${c.members} | ${c.uploaded} |`]),
       '',
       `${c.sourceRows} source rows, ${c.members} members, ${c.excluded} excluded, ${c.rejected} rejected`,
     ];

@@ -144,7 +144,8 @@ export class ScriptedRun {
   }
 
   async init(): Promise<void> {
-    await recordBaseline(this.db, this.attempt, 'new-empty', 'verified', null);
+    const baseline = this.request.strategy === 'native-replace' ? 'replace' : 'new-empty';
+    await recordBaseline(this.db, this.attempt, baseline, 'verified', null);
     await this.step('init');
   }
 

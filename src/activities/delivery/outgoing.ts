@@ -17,6 +17,7 @@ import {
 import type { BatchRecord } from '../../journal/batch-record.ts';
 import type { BatchDraft } from '../../journal/batches.ts';
 import { readOperations, type StoredOperation } from '../../journal/operations.ts';
+import type { RunRecord } from '../../journal/run-record.ts';
 import { sha256Hex } from '../../planning/hash.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 
@@ -31,6 +32,29 @@ export interface Outgoing {
 }
 
 const NO_PAYLOAD = sha256FromHex('0'.repeat(64));
+
+/** A planned operation of a run with the id that it has when it is sent for the `sending`th time. */
+export function operationIn(
+  record: RunRecord,
+  action: Action,
+  stored: StoredOperation,
+  sending: number,
+): Operation {
+  const id = operationId(
+    {
+      mirror: `${record.logId}/${record.mirror}`,
+      run: record.run,
+      revision: record.revision,
+      target: record.target,
+      action,
+      identityHash: named(stored.identityHash),
+      payloadHash: stored.payloadHash.length === 0 ? NO_PAYLOAD : named(stored.payloadHash),
+      ordinal: sending,
+    },
+    sha256Hex,
+  );
+  return { id, identity: stored.identity, payload: stored.payload };
+}
 
 /** Builds requests of one action of one run. */
 export class RequestBuilder {
@@ -48,21 +72,7 @@ export class RequestBuilder {
 
   /** The operation with the id it has when it is sent for the `sending`th time in this run. */
   operation(stored: StoredOperation, sending: number): Operation {
-    const { record } = this.a;
-    const id = operationId(
-      {
-        mirror: this.#mirror,
-        run: record.run,
-        revision: record.revision,
-        target: record.target,
-        action: this.action,
-        identityHash: named(stored.identityHash),
-        payloadHash: stored.payloadHash.length === 0 ? NO_PAYLOAD : named(stored.payloadHash),
-        ordinal: sending,
-      },
-      sha256Hex,
-    );
-    return { id, identity: stored.identity, payload: stored.payload };
+    return operationIn(this.a.record, this.action, stored, sending);
   }
 
   /** One batch of these operations, which follow one another from `first`. */
