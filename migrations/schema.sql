@@ -193,6 +193,22 @@ create table retl.rejection (
   constraint rejection_pkey PRIMARY KEY (sequence),
   constraint rejection_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id)
 );
+create table retl.release (
+  epoch bigint not null,
+  run_id bigint not null,
+  holder_namespace text not null,
+  holder_cluster text not null,
+  holder_workflow_id text not null,
+  holder_first_run_id text not null,
+  released_by text not null,
+  because text not null,
+  released_at timestamp with time zone not null default clock_timestamp(),
+  constraint release_because_check CHECK (((length(because) >= 1) AND (length(because) <= 20000))),
+  constraint release_epoch_fkey FOREIGN KEY (epoch) REFERENCES retl.attempt(epoch),
+  constraint release_pkey PRIMARY KEY (epoch),
+  constraint release_released_by_check CHECK (((length(released_by) >= 1) AND (length(released_by) <= 200))),
+  constraint release_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id)
+);
 create table retl.revision (
   revision_id bigint generated always as identity not null,
   mirror_id bigint not null,
@@ -315,6 +331,7 @@ CREATE INDEX generation_target ON retl.generation USING btree (target_id, genera
 CREATE INDEX log_entry_run ON retl.log_entry USING btree (run_id);
 CREATE INDEX log_entry_sequence ON retl.log_entry USING btree (first_sequence) WHERE (first_sequence IS NOT NULL);
 CREATE INDEX rejection_run ON retl.rejection USING btree (run_id);
+CREATE INDEX release_run ON retl.release USING btree (run_id);
 CREATE INDEX run_mirror ON retl.run USING btree (mirror_id, run_id);
 CREATE UNIQUE INDEX run_open_mirror ON retl.run USING btree (mirror_id) WHERE (closing IS NULL);
 CREATE UNIQUE INDEX run_open_target ON retl.run USING btree (target_id) WHERE (closing IS NULL);
@@ -327,6 +344,7 @@ CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.attempt F
 CREATE TRIGGER keep_outcome BEFORE UPDATE ON retl.batch FOR EACH ROW EXECUTE FUNCTION retl.keep_outcome();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.log_entry FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.rejection FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.release FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 
 -- Functions
@@ -433,6 +451,8 @@ function retl.refuse_state(b retl.batch, p_wanted text)
   returns void, language plpgsql, body sha256:0ea788eed0c4b1d3bdfb798db0c2281bcdcd76b7729df38a97fc861bb0fa0f14
 function retl.rejected_identities(p_sequences bigint[])
   returns TABLE(sequence bigint, identity_hash bytea), language plpgsql, stable, security definer, body sha256:578673968e192a640ca3fff5e9101eb1537fda60f931963a1618a3a6a7c1f7c1
+function retl.release_lost(p_run bigint, p_first_run_id text, p_by text, p_because text)
+  returns jsonb, language plpgsql, security definer, body sha256:1d29b9e35a374ee809730a6042b0a0dc37db2c57e91eb5cc26205ff3f3217313
 function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text)
   returns void, language plpgsql, security definer, body sha256:b530e613e1408a51d12ae12f4870b3b8fb5cbfda169a1ba15968cbf8d8a7c102
 function retl.removal_set(p_target bigint, p_generation bigint, OUT members bigint, OUT digest bytea)
@@ -491,6 +511,7 @@ grant select on retl.log_head to retl_runtime;
 grant select on retl.migration to retl_runtime;
 grant select on retl.mirror to retl_runtime;
 grant select on retl.rejection to retl_runtime;
+grant select on retl.release to retl_runtime;
 grant select on retl.revision to retl_runtime;
 grant select on retl.run to retl_runtime;
 grant select on retl.store to retl_runtime;
@@ -524,6 +545,7 @@ grant execute on function retl.record_baseline(bigint,bigint,text,text,text) to 
 grant execute on function retl.record_progress(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.record_replaced(bigint,bigint,bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.rejected_identities(bigint[]) to retl_runtime;
+grant execute on function retl.release_lost(bigint,text,text,text) to retl_runtime;
 grant execute on function retl.release_run(bigint,bigint,text,text) to retl_runtime;
 grant execute on function retl.resolve_batch(bytea,text,text) to retl_runtime;
 grant execute on function retl.retry_batch(bigint,bigint,bytea,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
@@ -547,6 +569,7 @@ grant select on retl.mirror to retl_inspector;
 grant select on retl.run to retl_inspector;
 grant select (approval_id, run_id, generation_digest, removals, removal_digest, shown, verdict, via, decided_at) on retl.approval to retl_inspector;
 grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add, to_change, accepted, rejected, added, changed, position, folded, settled_at) on retl.batch to retl_inspector;
+grant select (epoch, run_id, holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id, released_at) on retl.release to retl_inspector;
 grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
@@ -569,6 +592,7 @@ grant select on retl.log_head to retl_reader;
 grant select on retl.migration to retl_reader;
 grant select on retl.mirror to retl_reader;
 grant select on retl.rejection to retl_reader;
+grant select on retl.release to retl_reader;
 grant select on retl.revision to retl_reader;
 grant select on retl.run to retl_reader;
 grant select on retl.store to retl_reader;

@@ -17,6 +17,7 @@ import { planCommand } from './commands/plan.ts';
 import { pollCommand } from './commands/poll.ts';
 import { rejectCommand } from './commands/reject.ts';
 import { rejectionsCommand } from './commands/rejections.ts';
+import { releaseCommand } from './commands/release.ts';
 import { resolveCommand } from './commands/resolve.ts';
 import { resumeCommand } from './commands/resume.ts';
 import { runCommand } from './commands/run.ts';
@@ -42,6 +43,7 @@ const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
       approveCommand,
       rejectCommand,
       resolveCommand,
+      releaseCommand,
     ],
   ],
   ['Your shell:', [completionCommand]],

@@ -36,6 +36,7 @@ const NAMES = [
   'approve',
   'reject',
   'resolve',
+  'release',
   'completion',
 ];
 

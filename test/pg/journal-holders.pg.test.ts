@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Epoch, epoch } from '../../src/domain/ids.ts';
 import { settleBatch } from '../../src/journal/batches.ts';
+import { heldRun, releaseLost } from '../../src/journal/release.ts';
 import { loadRun } from '../../src/journal/run-record.ts';
 import { admit, beginAttempt, closeRun, releaseRun } from '../../src/journal/runs.ts';
 import { createTestJournal, stateOf, type TestJournal } from '../support/journal.ts';
@@ -190,5 +191,32 @@ describe('admission', () => {
     const newest: Epoch = epoch(rows.at(-1)?.epoch ?? 0n);
     const state = await journal.runtime.query('select epoch from retl.run where run_id = $1', [run.run]);
     expect(state.rows).toEqual([{ epoch: newest.toString() }]);
+  });
+});
+
+describe('a holder whose Temporal is lost', () => {
+  test('rule 9: it is let go with a reason that is kept, its attempts are fenced, and a newcomer takes the run over', async () => {
+    const run = await ScriptedRun.open(journal.runtime, { mirror: 'lost' });
+    await run.upToAdditions(rowsOf({ a: '1' }));
+    const held = await heldRun(journal.runtime, 'lost');
+    if (held === null) throw new Error('not held');
+    expect(held).toEqual({ run: run.run, holder: run.request.holder });
+    const stranger = { ...held, holder: { ...held.holder, firstRunId: 'another' } };
+    expect(await releaseLost(journal.runtime, stranger, 'ada', 'gone')).toBe('other-holder');
+    expect(await stateOf(releaseLost(journal.runtime, held, 'ada', ''))).toBe(RULE);
+    expect(await releaseLost(journal.runtime, held, 'ada', 'the cluster was deleted')).toBe('released');
+    expect(await stateOf(releaseRun(journal.runtime, run.attempt, 'failed', null))).toBe(FENCED);
+    expect(await releaseLost(journal.runtime, held, 'ada', 'again')).toBe('not-held');
+    expect(await heldRun(journal.runtime, 'lost')).toBeNull();
+    const { rows } = await journal.admin.query(
+      'select released_by, because from retl.release where run_id = $1',
+      [run.run],
+    );
+    expect(rows).toEqual([{ released_by: 'ada', because: 'the cluster was deleted' }]);
+    expect(await admit(journal.runtime, admission({ mirror: 'lost' }))).toMatchObject({
+      kind: 'admitted',
+      run: run.run,
+      resume: 'sealed',
+    });
   });
 });
