@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
+import { resolveText } from '../../config/secrets.ts';
 import type { DevStack } from '../../dev/stack.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { DevWorker } from '../dev-worker.ts';
@@ -30,7 +31,7 @@ export function devCommand(): Command {
 }
 
 async function dev({ output, project, options }: Invocation): Promise<ExitCode> {
-  await readSettings(project);
+  const { journal } = await readSettings(project);
   const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
   const dataDir = join(project.dir, '.retl', 'dev');
   const { startDevStack } = await import('../../dev/stack.ts');
@@ -46,6 +47,10 @@ async function dev({ output, project, options }: Invocation): Promise<ExitCode> 
     const environment = await prepare(stack);
     await writeDevEnvironment(project, environment);
     announce(output, stack, { environment, file: devEnvFile(project.environment) });
+    if (!usesJournalOf(stack, project, { environment, url: journal.url }))
+      output.note(
+        '`journal.url` of retl.yaml is not RETL_JOURNAL_URL: the worker uses the journal named there.',
+      );
     const worker = new DevWorker(output, project.dir, environment);
     await worker.runUntil(stopped);
   } finally {
@@ -68,6 +73,19 @@ async function prepare(stack: DevStack): Promise<Environment> {
     TEMPORAL_ADDRESS: stack.temporal.address,
     PLAYGROUND_URL: await createPlayground(stack),
   };
+}
+
+/** A journal elsewhere may be meant, and may be an environment's that was not meant at all. */
+function usesJournalOf(
+  stack: DevStack,
+  { secrets }: Project,
+  { environment, url }: { readonly environment: Environment; readonly url: string },
+): boolean {
+  try {
+    return resolveText(url, { ...secrets.env, ...environment }, secrets.readFile) === stack.workerUrl;
+  } catch {
+    return false;
+  }
 }
 
 /** For the other commands, in other terminals; readable by its owner alone. */
