@@ -38,6 +38,13 @@ function standingLines({ target }: Plan): readonly string[] {
   }
 }
 
+const GIVEN_UP: { readonly [Why in NonNullable<OpenRunPlan['givenUp']>]: string } = {
+  unsealed: 'It has sealed no snapshot',
+  'guard-rejected': 'Its removals were rejected',
+  'guard-expired': 'Nobody has answered in time what the guard asked',
+  'too-old': 'Its snapshot is too old to go on with',
+};
+
 function openRunLines(plan: Plan, open: OpenRunPlan): readonly string[] {
   const { runId, phase, holder, released, reason, unresolvedBatches } = open;
   const why = [released, reason].filter((part) => part !== null).join(', ');
@@ -53,9 +60,7 @@ function openRunLines(plan: Plan, open: OpenRunPlan): readonly string[] {
   if (plan.next === 'fresh-snapshot')
     return [
       ...lines,
-      open.plan === null
-        ? 'It has sealed no snapshot: the next run gives it up and reads the source anew, as follows.'
-        : 'Its snapshot is too old to go on with: the next run closes it and reads the source anew, as follows.',
+      `${GIVEN_UP[open.givenUp ?? 'unsealed']}: the next run closes it and reads the source anew, as follows.`,
     ];
   return [
     ...lines,
@@ -90,8 +95,8 @@ function showSnapshot(output: Output, plan: Plan, { counts, guard, digests }: Sn
   const color = guard.kind === 'holds' ? 'yellow' : 'green';
   output.line(`  ${output.style(color, guardLine(guard))}`);
   if (guard.kind === 'passes') return;
-  output.line(`  asks      approval of ${counted(counts.removed, 'removal')}: ${digests.removals}`);
-  output.line(`            of the snapshot ${digests.generation}`);
+  output.line(`  asks      approval of ${counted(counts.removed, 'removal')}`);
+  output.line(`  shown     ${digests.shown}`);
   output.line(`            the run parks with nothing sent, and waits for \`retl approve ${plan.mirror}\`;`);
   output.line(`            or beforehand: retl run ${plan.mirror} --approve-up-to ${counts.removed}`);
 }

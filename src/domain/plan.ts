@@ -29,6 +29,8 @@ export type PlanGuard =
 
 /** What an approval of the removals is bound to: hashes, no identities. */
 export interface PlanDigests {
+  /** Both of the others and the number of removals in one: what a parked run shows, and an answer names. */
+  readonly shown: string;
   /** `sha256:` and 64 hex digits: of the whole desired set. */
   readonly generation: string;
   /** The same: of the identities to be removed. */
@@ -56,12 +58,14 @@ export interface OpenRunPlan {
   readonly reason: string | null;
   /** Requests on their way, staged or unknown: they are resolved first. */
   readonly unresolvedBatches: number;
-  /** Of its sealed snapshot; `null`: it has sealed none, and would be given up. */
+  /** Why the next run closes it instead of going on with it; `null`: it goes on first. */
+  readonly givenUp: 'unsealed' | 'guard-rejected' | 'guard-expired' | 'too-old' | null;
+  /** Of its sealed snapshot; `null`: it has sealed none. */
   readonly plan: {
     readonly members: number;
     /** `null` while it has not been compared with the membership. */
     readonly counts: Omit<PlanCounts, 'sourceRows' | 'excluded' | 'collapsed' | 'members'> | null;
-    /** `null` where it has passed, or was not looked at yet. */
+    /** `null` where it was approved, or was not looked at yet. */
     readonly guard: PlanGuard | null;
   } | null;
 }
@@ -109,13 +113,13 @@ export interface Plan {
   readonly identities: PlanIdentities | null;
 }
 
-/** As retl.guard decides (migrations/0002). */
+/** As retl.beyond decides (migrations/0002). */
 export function guardOf(
   counts: Pick<PlanCounts, 'held' | 'added' | 'changed' | 'removed' | 'unchanged'>,
   { maxRemovalShare, maxRemovals, emptySnapshot }: Omit<SafetySettings, 'approvalDeadlineMs'>,
 ): PlanGuard {
   const { held, removed, added, changed, unchanged } = counts;
-  const isEmpty = held > 0 && removed === held && added + changed + unchanged === 0;
+  const isEmpty = held > 0 && removed >= held && added + changed + unchanged === 0;
   if (isEmpty && emptySnapshot === 'hold') return { kind: 'holds', code: 'empty-snapshot' };
   if (maxRemovals !== null && removed > maxRemovals) return { kind: 'holds', code: 'max-removals' };
   if (maxRemovalShare !== null && isMoreThan(removed, maxRemovalShare, held))

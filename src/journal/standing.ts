@@ -1,6 +1,7 @@
 /** How a mirror stands before a run: its target, and the run that would come first. Read, never written. */
 
 import { type RunId, runId, type TargetId, targetId } from '../domain/ids.ts';
+import type { GuardCode } from '../domain/messages.ts';
 import type { Phase } from '../domain/run.ts';
 import { big, bigOrNull, flag, number, numberOrNull, one, type Row, text, textOrNull } from './decode.ts';
 import { type Queryable, run } from './pool.ts';
@@ -32,6 +33,13 @@ export interface OpenRun {
   /** Milliseconds since the seal, by the journal's clock; `null`: nothing is sealed. */
   readonly sealedForMs: number | null;
   readonly members: number;
+  /** What the guard asks, or has asked; `null`: nothing. */
+  readonly parked: {
+    readonly code: GuardCode;
+    readonly verdict: 'approved' | 'rejected' | null;
+    /** Ms to answer in, by the journal's clock; 0 or less: too late. */
+    readonly leftMs: number;
+  } | null;
   /** `null` before it is compared with the membership. */
   readonly planned: {
     readonly held: number;
@@ -60,6 +68,9 @@ const OPEN_RUN = `
     (select count(*) from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged'))
       as unresolved,
     floor(extract(epoch from clock_timestamp() - r.sealed_at) * 1000)::bigint as sealed_for,
+    r.parked_code, (select a.verdict from retl.approval a where a.run_id = r.run_id and a.generation_digest = g.digest
+      and a.removals = r.planned_removed and a.removal_digest = r.removal_digest) as verdict,
+    ceil(r.approval_deadline_ms - extract(epoch from clock_timestamp() - r.parked_at) * 1000)::bigint as left_ms,
     coalesce(g.members, 0) as members, r.first_sequence is not null as is_planned, r.held_before, r.planned_added,
     r.planned_changed, r.planned_removed, r.planned_unchanged, r.max_removal_share, r.max_removals, r.empty_snapshot
   from retl.run r left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
@@ -97,6 +108,7 @@ function openRun(row: Row): OpenRun {
     unresolvedBatches: number(row, 'unresolved'),
     sealedForMs: sealedFor === null ? null : Number(sealedFor),
     members: number(row, 'members'),
+    parked: parked(row),
     planned: flag(row, 'is_planned')
       ? {
           held: number(row, 'held_before'),
@@ -111,6 +123,17 @@ function openRun(row: Row): OpenRun {
       maxRemovals: numberOrNull(row, 'max_removals'),
       emptySnapshot: text(row, 'empty_snapshot') === 'allow' ? 'allow' : 'hold',
     },
+  };
+}
+
+function parked(row: Row): OpenRun['parked'] {
+  const code = textOrNull(row, 'parked_code');
+  if (code === null) return null;
+  const verdict = textOrNull(row, 'verdict');
+  return {
+    code: code as GuardCode,
+    verdict: verdict === null ? null : (verdict as 'approved' | 'rejected'),
+    leftMs: number(row, 'left_ms'),
   };
 }
 

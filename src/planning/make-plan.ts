@@ -9,6 +9,8 @@ import {
   type OpenRunPlan,
   type Plan,
   type PlanCounts,
+  type PlanDigests,
+  type PlanGuard,
   type PlanIdentities,
   type SnapshotPlan,
 } from '../domain/plan.ts';
@@ -20,7 +22,7 @@ import type { JournalPool } from '../journal/runs.ts';
 import { type OpenRun, type Standing, standingOf } from '../journal/standing.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
 import { DesiredSet } from './desired-set.ts';
-import { sha256Hex } from './hash.ts';
+import { sha256Hex, shownDigest } from './hash.ts';
 import { MemberTable } from './member-table.ts';
 import { RowFailures } from './row-failures.ts';
 import { compileRow, keyTypes, type LoadProjection, type MemberForm, rowReader } from './row-reader.ts';
@@ -66,7 +68,7 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
     target: targetStanding(standing),
     settingsDigest: `sha256:${sha256Hex(input.settingsText)}`,
     safety: { maxRemovalShare, maxRemovals, emptySnapshot },
-    openRun: standing.openRun === null ? null : openRunPlan(standing.openRun),
+    openRun: standing.openRun === null ? null : openRunPlan(standing.openRun, settings),
   };
   if (comesFirst(standing.openRun, settings))
     return { ...base, next: 'open-run', snapshot: null, identities: null };
@@ -74,11 +76,19 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
   return { ...base, next: 'fresh-snapshot', ...fresh };
 }
 
-/** Whether a sealed run is resumed before the source is read anew, as retl.admit decides. */
-function comesFirst(open: OpenRun | null, settings: MirrorSettings): open is OpenRun {
-  if (open === null || !isSealed(open.phase)) return false;
-  if (open.phase === 'finish' || open.phase === 'promote') return true;
-  return open.sealedForMs !== null && open.sealedForMs <= settings.resumeMaxAgeMs;
+/** Whether a run that is open goes on before the source is read anew. */
+function comesFirst(open: OpenRun | null, settings: MirrorSettings): boolean {
+  return open !== null && givenUp(open, settings) === null;
+}
+
+/** As retl.admit decides (migrations/0002). */
+function givenUp({ phase, parked, sealedForMs }: OpenRun, settings: MirrorSettings): OpenRunPlan['givenUp'] {
+  if (!isSealed(phase)) return 'unsealed';
+  if (parked?.verdict === 'rejected') return 'guard-rejected';
+  if (parked?.verdict === null && parked.leftMs <= 0) return 'guard-expired';
+  // Rule 10: a finish that was started is resolved, however old the generation is.
+  if (phase === 'finish' || phase === 'promote') return null;
+  return sealedForMs !== null && sealedForMs > settings.resumeMaxAgeMs ? 'too-old' : null;
 }
 
 function targetStanding({ strategy, target }: Standing): Plan['target'] {
@@ -86,11 +96,24 @@ function targetStanding({ strategy, target }: Standing): Plan['target'] {
   return strategy === null ? 'never-run' : 'new-target';
 }
 
-function openRunPlan(open: OpenRun): OpenRunPlan {
-  const { run, phase, holder, released, reason, unresolvedBatches, members, planned, safety } = open;
-  const guard = planned !== null && phase === 'guard' ? guardOf(planned, safety) : null;
-  const plan = isSealed(phase) ? { members, counts: planned, guard } : null;
-  return { runId: run.toString(), phase, holder, released, reason, unresolvedBatches, plan };
+function openRunPlan(open: OpenRun, settings: MirrorSettings): OpenRunPlan {
+  const { run, phase, holder, released, reason, unresolvedBatches, members, planned } = open;
+  const plan = isSealed(phase) ? { members, counts: planned, guard: guardOfOpen(open) } : null;
+  return {
+    runId: run.toString(),
+    phase,
+    holder,
+    released,
+    reason,
+    unresolvedBatches,
+    givenUp: givenUp(open, settings),
+    plan,
+  };
+}
+
+function guardOfOpen({ phase, parked, planned, safety }: OpenRun): PlanGuard | null {
+  if (parked !== null) return parked.verdict === 'approved' ? null : { kind: 'holds', code: parked.code };
+  return planned !== null && phase === 'guard' ? guardOf(planned, safety) : null;
 }
 
 interface Fresh {
@@ -122,12 +145,19 @@ async function planSnapshot(
     counts,
     removedShare: counts.held === 0 ? null : counts.removed / counts.held,
     guard: guardOf(counts, settings.safety),
-    digests: {
-      generation: `sha256:${members.generationDigest()}`,
-      removals: `sha256:${members.removalDigest()}`,
-    },
+    digests: digestsOf(members),
   };
   return { snapshot, identities: shown === null ? null : await tellShown(journal, shown, members) };
+}
+
+function digestsOf(members: MemberTable): PlanDigests {
+  const [generation, removals] = [members.generationDigest(), members.removalDigest()];
+  const shown = shownDigest(generation, members.counts.removed, removals);
+  return {
+    shown: `sha256:${shown}`,
+    generation: `sha256:${generation}`,
+    removals: `sha256:${removals}`,
+  };
 }
 
 /** The rows of one snapshot, and what the seal would say of them. */

@@ -10,6 +10,7 @@ import { guardOf } from '../../src/domain/plan.ts';
 import { heldValues, readHeld } from '../../src/journal/held-members.ts';
 import { consistently } from '../../src/journal/pool.ts';
 import { closeRun } from '../../src/journal/runs.ts';
+import { shownDigest } from '../../src/planning/hash.ts';
 import { MemberTable } from '../../src/planning/member-table.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { identityOf, rowsOf, ScriptedRun, sha, upsertOf } from '../support/journal-run.ts';
@@ -97,16 +98,17 @@ test('counts, digests and verdict of a plan are those of the run that follows', 
       const { rows } = await journal.runtime.query(
         `select r.held_before::int as held, r.planned_added::int as added, r.planned_changed::int as changed,
            r.planned_removed::int as removed, r.planned_unchanged::int as unchanged,
-           encode(g.digest, 'hex') as generation, encode(r.removal_digest, 'hex') as removals
+           encode(g.digest, 'hex') as generation, encode(r.removal_digest, 'hex') as removals, encode(retl.shown_digest(r.run_id), 'hex') as shown
          from retl.run r join retl.generation g using (run_id) where r.run_id = $1`,
         [run.run],
       );
-      const { generation, removals, ...counts } = rows[0];
+      const { generation, removals, shown, ...counts } = rows[0];
       const { collapsed, ...own } = members.counts;
       expect(collapsed).toBe(0);
       expect(own).toEqual(counts);
       expect(members.generationDigest()).toBe(generation);
       expect(members.removalDigest()).toBe(removals);
+      expect(shownDigest(generation, counts.removed, removals)).toBe(shown);
       const guard = guardOf(members.counts, safety);
       expect(guard.kind === 'holds' ? guard.code : 'passed').toBe(
         verdict.kind === 'held' ? verdict.code : verdict.kind,
