@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { httpOptionsSchema } from '../../src/destinations/http/options.ts';
 import type { BatchOutcome, Capabilities } from '../../src/destinations/port.ts';
 import { optionsSchema as tableOptionsSchema } from '../../src/destinations/postgres/options.ts';
+import { optionsSchema as objectOptionsSchema } from '../../src/destinations/s3/options.ts';
 import { salesforceOptionsSchema } from '../../src/destinations/salesforce/options.ts';
 import { MAX_JSON_DEPTH } from '../../src/domain/canonical-json.ts';
 import { MAX_MEMBERS_PER_ROW } from '../../src/domain/member.ts';
@@ -59,6 +60,7 @@ test.each([
   ['docs/writing-an-adapter.md', 'Capabilities', [...Object.keys(CAPABILITIES), ...Object.keys(RECOVERIES)]],
   ['docs/mapping.md', 'Normalisation', Object.keys(STEPS)],
   ['docs/destinations.md', '`postgres`: a table', Object.keys(tableOptionsSchema.shape)],
+  ['docs/destinations.md', '`s3`: a set of objects', Object.keys(objectOptionsSchema.shape)],
   ['docs/destinations.md', '`http`: an API', Object.keys(httpOptionsSchema.shape)],
   ['docs/destinations.md', '`salesforce`: records of an object', Object.keys(salesforceOptionsSchema.shape)],
 ])('%s, "%s": the table names all of them, and no other', (path, heading, names) => {
