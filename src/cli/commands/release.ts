@@ -28,7 +28,7 @@ export function releaseCommand(): Command {
           'retl release vip-customers --because "the old cluster was deleted"',
           'look at the holder, and answer',
         ],
-        ['retl release vip-customers --because "deleted, ticket 4711" --yes', 'in a script'],
+        ['retl release vip-customers --because "deleted on Friday" --yes', 'in a script'],
       ],
     },
     release,
