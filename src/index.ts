@@ -6,7 +6,8 @@
  * A mapping needs types only: `import type { MirrorProjection } from 'retl-mirror'` loads nothing.
  */
 
-// A client: starts runs, watches them, talks to them. It needs Temporal alone, and no journal.
+// A client: starts runs, watches them, talks to them, answers parked ones. It needs Temporal alone, and no journal.
+export { type AnswerResult, answerParked } from './client/answer.ts';
 export { connectClient, type TemporalClient } from './client/connect.ts';
 export {
   describeHolder,
@@ -15,6 +16,26 @@ export {
   signalMirror,
 } from './client/control.ts';
 export type { Ending } from './client/failure.ts';
+// Schedules: what `retl schedules` does, for programs (docs/schedules.md).
+export type { ScheduleChange, ScheduleOwner } from './client/schedule-change.ts';
+export {
+  outcomeOf,
+  type ScheduledOutcome,
+  type TriggerResult,
+  triggerSchedule,
+} from './client/schedule-runs.ts';
+export {
+  type ApplyOptions,
+  applySchedule,
+  deleteSchedule,
+  pauseSchedule,
+  readSchedule,
+  resumeSchedule,
+  type Schedule,
+  type ScheduleCounts,
+  type ScheduledStart,
+  scheduledMirrors,
+} from './client/schedules.ts';
 export { type Execution, type StartOptions, type StartResult, startMirror } from './client/start.ts';
 export { readProgress, type WatchEvent, type WatchOptions, watchRun } from './client/watch.ts';
 // A mirror in TypeScript: `export default defineMirror({…})` in mirrors/<name>.ts (docs/configuration.md).
@@ -101,6 +122,7 @@ export type {
   TargetStanding,
 } from './domain/plan.ts';
 export type { Phase, RunCounts } from './domain/run.ts';
+export type { ScheduleForm, ScheduleSettings } from './domain/schedule.ts';
 export type { TemporalSettings } from './domain/settings.ts';
 export type { SourceRow, SourceValue } from './domain/source-row.ts';
 // A worker that knows that destination: `runWorker({projectDir, destinations: [...DESTINATIONS, mine], logger}, ready)`.

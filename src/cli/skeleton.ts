@@ -73,10 +73,18 @@ destination:
 # The audience is new and empty; checked before the first run.
 baseline: new-empty
 
-# A run that would remove more than this is held before it removes anything.
+# A run that would remove more than this is parked before it removes anything, and waits for \`retl approve\` or \`retl reject\`.
 safety:
   max_removals: 20%
   empty_snapshot: hold
+  # approval_deadline: 24h # how long it waits; without an answer nobody is removed
+
+# Runs by itself, once \`retl schedules apply\` has told Temporal:
+# schedule: { every: 1h }
+# schedule: { cron: "0 6 * * 1-5", time_zone: Europe/Berlin }
+
+# Words to choose mirrors by: \`retl run --tag nightly\`.
+# tags: [nightly]
 
 batch: { rows: 1000, bytes: 1MB, in_flight: 4 }
 `;
