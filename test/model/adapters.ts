@@ -45,7 +45,8 @@ export function modelAdapter(to: ModelDestination, life: Life | null): Destinati
     capabilities: () => ({
       strategies: ['snapshot-diff'],
       explicitRemoval: true,
-      batchDelivery: 'accepted',
+      batchDelivery: to.asynchronous ? 'asynchronous' : 'accepted',
+      maxStaged: 3,
       recovery: to.kind,
       visible: 'on_accept',
       maxRows: 1000,
@@ -114,7 +115,7 @@ function modelWriter(to: ModelDestination, life: Life): Writer {
     attach: async () => ACCEPTED,
     upsert: send,
     remove: send,
-    poll: async () => ({ kind: 'unknown', code: 'nothing-is-staged' }),
+    poll: (request, jobIds) => asked('poll', () => to.poll(request, jobIds)),
     finish: (request) => asked('finish', () => to.finish(request)),
     reconcileBatch: (request) =>
       to.kind === 'idempotent' ? send(request) : asked('look-up', () => to.lookUp(request)),
@@ -130,7 +131,10 @@ function modelWriter(to: ModelDestination, life: Life): Writer {
 }
 
 /** The settings of a mirror of the model. */
-export function modelSettings(mirror: string, rows: number, inFlight: number): MirrorSettings {
+export function modelSettings(
+  mirror: string,
+  { rows, inFlight, limit }: { readonly rows: number; readonly inFlight: number; readonly limit?: number },
+): MirrorSettings {
   return {
     mirror,
     strategy: 'snapshot-diff',
@@ -144,7 +148,7 @@ export function modelSettings(mirror: string, rows: number, inFlight: number): M
     batch: { rows, bytes: 100_000, inFlight, pollDeadlineMs: 3_600_000 },
     safety: {
       maxRemovalShare: null,
-      maxRemovals: null,
+      maxRemovals: limit ?? null,
       emptySnapshot: 'allow',
       approvalDeadlineMs: 86_400_000,
     },

@@ -3,7 +3,13 @@
  * and on whose word. What it sees that no rule allows is written down in `violations`.
  */
 
-import type { BatchOutcome, BatchRequest, FinishRequest, StepOutcome } from '../../src/destinations/port.ts';
+import type {
+  BatchOutcome,
+  BatchRequest,
+  FinishRequest,
+  PollOutcome,
+  StepOutcome,
+} from '../../src/destinations/port.ts';
 
 export type Kind = 'idempotent' | 'lookup' | 'manual';
 
@@ -21,6 +27,14 @@ export type Answer =
   | { readonly kind: 'refuse' | 'later' | 'too-large' | 'misconfigured' };
 
 const OK: Answer = { kind: 'ok' };
+
+interface Job {
+  readonly id: string;
+  readonly request: BatchRequest;
+  readonly run: string;
+  /** How its rows will fare. */
+  readonly answer: Answer;
+}
 
 interface Applied {
   readonly request: BatchRequest;
@@ -44,10 +58,13 @@ export class ModelDestination {
   desired: ReadonlyMap<string, string> | null = null;
   #open = false;
   readonly #finished = new Set<string>();
+  /** Jobs by batch, where it works asynchronously: what a request asks for is done when somebody asks about it. */
+  readonly #jobs = new Map<string, Job>();
 
   constructor(
     readonly name: string,
     readonly kind: Kind,
+    readonly asynchronous: boolean,
     private readonly answers: Answer[],
   ) {}
 
@@ -59,6 +76,7 @@ export class ModelDestination {
   /** Takes a request. A second copy of it is answered like the first where it is idempotent, and is a violation elsewhere. */
   take(request: BatchRequest, run: string): BatchOutcome {
     const answer = this.answers.shift() ?? OK;
+    if (this.asynchronous) return this.#stage(request, run, answer);
     const before = this.applied.get(request.batchId);
     if (before === undefined && !applies(answer)) return refusal(answer);
     if (before !== undefined && this.kind !== 'idempotent')
@@ -68,9 +86,25 @@ export class ModelDestination {
     return this.#reply(request, applied, answer);
   }
 
+  /** What has become of a job; asked about well, it is done. */
+  poll(request: BatchRequest, jobIds: readonly string[]): PollOutcome {
+    const answer = this.answers.shift() ?? OK;
+    const job = this.#jobs.get(request.batchId);
+    if (job === undefined || jobIds.join() !== job.id) {
+      this.#violates('rule 5: a job was asked about that there is not');
+      return { kind: 'missing', code: 'no-such-job' };
+    }
+    if (answer.kind === 'too-large') return { kind: 'staged', jobIds: [job.id], receipt: {} };
+    const done = this.applied.get(request.batchId);
+    if (done === undefined && !applies(answer)) return refusal(answer);
+    if (done !== undefined && answer.kind === 'lost') return refusal(answer);
+    return this.#reply(request, done ?? this.#apply(request, job.run, worse(job.answer, answer)), answer);
+  }
+
   /** A person does by hand what was not done of a batch; false where nothing of it was. */
   complete(batchId: string): boolean {
-    const applied = this.applied.get(batchId);
+    const job = this.#jobs.get(batchId);
+    const applied = this.applied.get(batchId) ?? (job && this.#apply(job.request, job.run, job.answer));
     if (applied === undefined) return false;
     const { request, run, outcomes } = applied;
     request.operations.forEach((op, i) => {
@@ -89,6 +123,8 @@ export class ModelDestination {
     if (this.kind !== 'lookup') this.#violates(`a ${this.kind} destination was asked`);
     const answer = this.answers.shift() ?? OK;
     if (answer.kind !== 'ok') return { kind: 'unknown', code: 'look-up-failed' };
+    const job = this.#jobs.get(request.batchId);
+    if (job !== undefined) return { kind: 'staged', jobIds: [job.id], receipt: {} };
     const applied = this.applied.get(request.batchId);
     if (applied === undefined) return notApplied('not-found');
     return settled(applied.outcomes);
@@ -130,6 +166,18 @@ export class ModelDestination {
 
   hasFinished(batchId: string): boolean {
     return this.#finished.has(batchId);
+  }
+
+  /** Takes a request for later: one job each, whatever is asked. */
+  #stage(request: BatchRequest, run: string, answer: Answer): BatchOutcome {
+    const before = this.#jobs.get(request.batchId);
+    if (!applies(answer)) return refusal(answer);
+    if (before !== undefined && this.kind !== 'idempotent') this.#violates('rule 5: a second job was begun');
+    const job = before ?? { id: `job-${this.#jobs.size + 1}`, request, run, answer };
+    this.#jobs.set(request.batchId, job);
+    if (answer.kind === 'throws') throw new Error('an adapter that breaks');
+    if (answer.kind === 'lost') return { kind: 'unknown', code: 'lost' };
+    return { kind: 'staged', jobIds: answer.kind === 'short' ? [] : [job.id], receipt: {} };
   }
 
   #apply(request: BatchRequest, run: string, answer: Answer): Applied {
@@ -175,6 +223,11 @@ export class ModelDestination {
   #violates(rule: string): void {
     this.violations.push(rule);
   }
+}
+
+/** Of two answers the one that rejects something. */
+function worse(one: Answer, other: Answer): Answer {
+  return one.kind === 'reject' ? one : other;
 }
 
 function applies(answer: Answer): boolean {

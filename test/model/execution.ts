@@ -11,7 +11,10 @@ import { PHASES, type Phase } from '../../src/domain/run.ts';
 import { admission } from './admission.ts';
 import type { Call, World } from './world.ts';
 
+type Unapproved = 'guard-rejected' | 'guard-expired';
+
 export type Outcome =
+  | Unapproved
   | 'completed'
   | 'cancelled'
   | 'aborted'
@@ -67,8 +70,9 @@ export class Execution {
       // `held`: the answer that called it fresh was lost.
       if (resume === 'fresh' || resume === 'held') this.began(run);
       resumed ||= resume === 'sealed';
-      if (resume === 'discard' || resume === 'expired') {
-        await this.#close(resume === 'discard' ? 'discarded' : 'expired');
+      if (resume !== 'fresh' && resume !== 'held' && resume !== 'sealed') {
+        await this.#close(resume === 'discard' ? 'discarded' : resume);
+        resumed = false;
         if (this.#request !== 'none') return this.#request;
         continue;
       }
@@ -112,7 +116,7 @@ export class Execution {
     if (due('init')) await this.#step((a) => a.init(ref));
     if (due('extract')) await this.#step((a) => a.extract(ref));
     if (due('seal')) await this.#once((a) => a.seal(ref), 'sealed');
-    if (due('guard')) await this.#once((a) => a.guard(ref), 'passed');
+    if (due('guard')) await this.#judged();
     if (due('additions')) await deliver('upsert');
     if (due('removals')) await deliver('remove');
     if (due('finish')) await this.#step((a) => a.finish(ref));
@@ -124,8 +128,8 @@ export class Execution {
     for (let tries = 0; tries < TRIES; tries += 1) {
       this.#mayGoOn();
       const result = await this.#act(call);
-      switch (result?.kind) {
-        case undefined:
+      if (result === null) continue;
+      switch (result.kind) {
         case 'more':
         case 'stopped':
           break;
@@ -138,14 +142,42 @@ export class Execution {
         case 'blocked':
           await this.#decide(result.batch);
           break;
-        case 'rejected':
-        case 'misconfigured':
-          throw new Ending(result.kind);
+        case 'held':
+          await this.#park(result.shown);
+          break;
         default:
-          throw new Error(`no limit is set: ${result?.kind}`);
+          throw new Ending(result.kind);
       }
     }
     throw new Error(`the ${this.#phase} come to no end`);
+  }
+
+  async #judged(): Promise<void> {
+    for (;;) {
+      this.#mayGoOn();
+      const result = await this.#act((a) => a.guard(this.#ref));
+      if (result === null) continue;
+      if (result.kind === 'passed') return;
+      if (result.kind === 'invalid' || result.kind === 'plan-stale')
+        throw new Error(`not so: ${result.kind}`);
+      if (result.kind !== 'held') throw new Ending(result.kind);
+      await this.#park(result.shown);
+    }
+  }
+
+  /** Beyond the limits: somebody answers, or nobody does in time. */
+  async #park(shown: string): Promise<void> {
+    const verdict = this.world.verdict();
+    switch (verdict) {
+      case 'approved':
+      case 'rejected':
+        await this.#certain((a) => a.decide({ run: this.#ref.run, shown, verdict }));
+        return;
+      case 'nobody':
+        return this.world.expire();
+      default:
+        this.#request = verdict === 'cancel' ? 'cancelled' : 'aborted';
+    }
   }
 
   async #once(call: Call<{ readonly kind: string }>, expected: string): Promise<void> {

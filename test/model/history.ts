@@ -49,13 +49,16 @@ export interface HistoryPlan extends WorldPlan {
   readonly runs: readonly { readonly [id: string]: string }[];
 }
 
-export const HISTORY: fc.Arbitrary<HistoryPlan> = fc.record({
+export const HISTORY: fc.Arbitrary<HistoryPlan> = fc.record<HistoryPlan>({
   kind: fc.constantFrom('idempotent', 'lookup', 'manual'),
+  asynchronous: fc.boolean(),
   rows: fc.integer({ min: 1, max: 3 }),
   inFlight: fc.integer({ min: 1, max: 2 }),
   faults: fc.array(FAULT, { maxLength: 8 }),
   answers: fc.array(ANSWER, { maxLength: 16 }),
   decisions: fc.array(fc.constantFrom('resolve', 'again', 'cancel', 'abort'), { maxLength: 4 }),
+  limit: fc.option(fc.nat({ max: 2 }), { nil: undefined }),
+  verdicts: fc.array(fc.constantFrom('approved', 'rejected', 'nobody', 'cancel', 'abort'), { maxLength: 3 }),
   thawAfter: fc.nat({ max: 40 }),
   runs: fc.array(DESIRED, { minLength: 1, maxLength: 3 }),
 });

@@ -62,6 +62,9 @@ const RULES = `
     exists (select from retl.batch a join retl.batch b on b.run_id = a.run_id and b.batch_id <> a.batch_id
       and b.operations && a.operations where a.run_id = r.run_id and a.state <> 'not-applied' and b.state <> 'not-applied')
       as twice_open,
+    r.phase in ('removals', 'finish', 'promote', 'complete') and r.planned_removed > r.max_removals and not exists (
+      select from retl.approval a where a.run_id = r.run_id and a.verdict = 'approved' and a.removals = r.planned_removed)
+      as unasked,
     exists (select from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged')) as unresolved,
     md5((select coalesce(string_agg(b.batch_id::text || b.state || coalesce(b.receipt, '') || b.accepted || b.resends
       || coalesce(b.position, 0), ',' order by b.batch_id), '') from retl.batch b where b.run_id = r.run_id)
@@ -74,6 +77,7 @@ interface RunState {
   readonly closing: string | null;
   readonly early_removals: boolean;
   readonly twice_open: boolean;
+  readonly unasked: boolean | null;
   readonly unresolved: boolean;
   readonly content: string;
 }
@@ -131,6 +135,8 @@ export class Invariants {
     if (state.early_removals)
       throw new Error('rule 1: removals are planned before every addition is accepted');
     if (state.twice_open) throw new Error('rule 4: an operation is in two requests');
+    if (state.unasked === true)
+      throw new Error('more is removed than the limits allow, and nobody was asked');
     const before = this.#closed.get(state.run);
     if (before !== undefined && before !== state.content) throw new Error('a closed run has changed');
     if (state.closing !== null) this.#closed.set(state.run, state.content);

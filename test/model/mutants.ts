@@ -34,6 +34,7 @@ export async function mutate(owner: pg.Pool, { edits }: Pick<Mutant, 'edits'>): 
 
 const PLAN: HistoryPlan = {
   kind: 'manual',
+  asynchronous: false,
   rows: 1,
   inFlight: 1,
   faults: [],

@@ -19,13 +19,20 @@ import { Life } from './life.ts';
 /** What a person does about a blocked run: decides as it truly is, lets it try again, or ends it. */
 export type Decision = 'resolve' | 'again' | 'cancel' | 'abort';
 
+/** What somebody answers to a run that would remove too many; or nobody does. */
+export type Verdict = 'approved' | 'rejected' | 'nobody' | 'cancel' | 'abort';
+
 export interface WorldPlan {
   readonly kind: Kind;
+  readonly asynchronous: boolean;
   readonly rows: number;
   readonly inFlight: number;
   readonly faults: readonly Fault[];
   readonly answers: readonly Answer[];
   readonly decisions: readonly Decision[];
+  /** Most removals of a run that nobody is asked about; absent: any number. */
+  readonly limit?: number;
+  readonly verdicts?: readonly Verdict[];
   /** How many points of others a frozen worker sleeps through. */
   readonly thawAfter: number;
 }
@@ -49,6 +56,7 @@ export class World {
   /** How many have gone on after they were frozen. */
   thawed = 0;
   readonly #decisions: Decision[];
+  readonly #verdicts: Verdict[];
   #frozen: Frozen[] = [];
 
   constructor(
@@ -56,10 +64,11 @@ export class World {
     readonly mirror: string,
     readonly plan: WorldPlan,
   ) {
-    this.destination = new ModelDestination(mirror, plan.kind, [...plan.answers]);
-    this.settings = modelSettings(mirror, plan.rows, plan.inFlight);
+    this.destination = new ModelDestination(mirror, plan.kind, plan.asynchronous, [...plan.answers]);
+    this.settings = modelSettings(mirror, plan);
     this.faults = new Faults(plan.faults);
     this.#decisions = [...plan.decisions];
+    this.#verdicts = [...(plan.verdicts ?? [])];
   }
 
   readonly configuration: Configuration = {
@@ -135,7 +144,8 @@ export class World {
       frozen.life.late = frozen.age > LATE_MS;
     }
     await this.journal.admin.query(
-      `update retl.batch b set retry_at = retry_at - $2 * interval '1 ms', send_deadline = send_deadline - $2 * interval '1 ms'
+      `update retl.batch b set retry_at = retry_at - $2 * interval '1 ms', send_deadline = send_deadline - $2 * interval '1 ms',
+         next_poll_at = next_poll_at - $2 * interval '1 ms'
        from retl.run r join retl.mirror m using (mirror_id) where b.run_id = r.run_id and m.name = $1 and r.closing is null and b.state not in ('settled', 'refused')`,
       [this.mirror, ms],
     );
@@ -143,6 +153,19 @@ export class World {
 
   decision(): Decision {
     return this.#decisions.shift() ?? 'resolve';
+  }
+
+  verdict(): Verdict {
+    return this.#verdicts.shift() ?? 'approved';
+  }
+
+  /** The deadline of whatever the guard asks passes. */
+  async expire(): Promise<void> {
+    await this.journal.admin.query(
+      `update retl.run r set parked_at = parked_at - interval '2 days' from retl.mirror m
+       where m.mirror_id = r.mirror_id and m.name = $1 and r.closing is null`,
+      [this.mirror],
+    );
   }
 
   /** A person finds out the truth about a batch and says it. */
