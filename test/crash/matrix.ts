@@ -8,8 +8,10 @@ import type { WorkflowHandleWithFirstExecutionRunId as Handle } from '@temporali
 import { expect } from 'vitest';
 import { LedgerScene, type RecoveryKind } from '../support/ledger-scene.ts';
 import type { System } from '../support/system.ts';
+import type { Held } from '../support/system-journal-proxy.ts';
 import { completedBy } from '../support/system-scene.ts';
-import type { Row } from './rows.ts';
+import { startTcpProxy } from '../support/tcp-proxy.ts';
+import type { Place, Row } from './rows.ts';
 
 export const KINDS: readonly RecoveryKind[] = ['idempotent', 'lookup', 'manual'];
 
@@ -48,14 +50,22 @@ export async function playAll(
   cells: readonly Cell[],
   told: (result: Result) => void,
 ): Promise<void> {
-  for (let at = 0; at < cells.length; at += GROUP) {
-    for (const result of await playGroup(system, cells.slice(at, at + GROUP))) told(result);
+  const freezing = cells.filter(({ row }) => row.fate === 'freeze');
+  const dying = cells.filter(({ row }) => row.fate !== 'freeze');
+  for (const [list, play] of [
+    [dying, playGroup],
+    [freezing, playFrozen],
+  ] as const) {
+    for (let at = 0; at < list.length; at += GROUP)
+      for (const result of await play(system, list.slice(at, at + GROUP))) told(result);
   }
 }
 
 interface Stand extends Cell {
   readonly scene: LedgerScene;
   readonly handle: Handle;
+  /** Lets go on what is held, where somebody still waits for it. */
+  release(): void;
 }
 
 async function playGroup(system: System, cells: readonly Cell[]): Promise<readonly Result[]> {
@@ -63,11 +73,44 @@ async function playGroup(system: System, cells: readonly Cell[]): Promise<readon
   const stands: Stand[] = [];
   for (const cell of cells) stands.push(await stand(system, cell));
   for (const { scene } of stands) await scene.logged();
-  await worker.kill();
+  // Both of them poll for a moment: whatever the one does not finish, the other one takes.
   const next = await system.startWorker();
-  const results = await Promise.all(stands.map(toItsEnd));
+  await worker.kill();
+  const results = await Promise.all(stands.map(async (s) => toItsEnd(await terminated(s))));
   await next.stop();
   return results;
+}
+
+/** The workflow is terminated by somebody, and started again. */
+async function terminated(stand: Stand): Promise<Stand> {
+  if (stand.row.fate !== 'terminate') return stand;
+  await stand.handle.terminate('by a test');
+  return { ...stand, handle: await stand.scene.start() };
+}
+
+/** A worker that wakes up when everything is over changes nothing any more: not in the journal, and not in a ledger. */
+async function playFrozen(system: System, cells: readonly Cell[]): Promise<readonly Result[]> {
+  const [host, port] = system.temporal.address.split(':');
+  const line = await startTcpProxy({ host: host ?? '', port: Number(port) });
+  system.defer(() => line.close());
+  const worker = await system.startWorker({ TEMPORAL_ADDRESS: `${line.host}:${line.port}` });
+  const stands: Stand[] = [];
+  for (const cell of cells) stands.push(await stand(system, cell));
+  worker.freeze();
+  // Else the server gives tasks to its open polls for a minute.
+  line.cut();
+  const next = await system.startWorker();
+  const results = await Promise.all(stands.map(toItsEnd));
+  const before = await Promise.all(stands.map(({ scene }) => scene.everything()));
+  worker.thaw();
+  for (const { release } of stands) release();
+  await sleep(3_000);
+  const after = await Promise.all(stands.map(({ scene }) => scene.everything()));
+  await Promise.all([worker.kill(), next.stop()]);
+  return results.map((result, i) => {
+    const changed = before[i] !== after[i] && result.problem === null;
+    return changed ? { ...result, problem: 'a frozen worker has changed something late' } : result;
+  });
 }
 
 let serial = 0;
@@ -82,15 +125,38 @@ async function stand(system: System, cell: Cell): Promise<Stand> {
       `delete from $table where id < 'm003'; update $table set plan = 'gold' where id = 'm003'`,
     );
   }
+  if (cell.row.scene === 'parked') {
+    await scene.completed();
+    await scene.exec(`delete from $table where id < 'm005'`);
+  }
   if (cell.row.scene === 'busy') scene.ledger.busy = 1;
   const { at } = cell.row;
-  const held = at.kind === 'journal' ? system.proxy.hold(at.hold) : scene.ledger.hold(at.hold);
+  const held = holdAt(system, scene, at);
   const handle = await scene.start();
-  await held.reached;
+  if (held === null) await scene.untilParked(handle);
+  else await held.reached;
   // What the server does with a statement that it has got is done once its answer could have come.
   if (at.kind === 'journal' && at.hold.how === 'unanswered') await sleep(200);
-  return { ...cell, scene, handle };
+  return { ...cell, scene, handle, release: () => held?.release() };
 }
+
+function holdAt(system: System, scene: LedgerScene, at: Place): Held | null {
+  switch (at.kind) {
+    case 'journal':
+      return system.proxy.hold(at.hold);
+    case 'ledger':
+      return scene.ledger.hold(at.hold);
+    case 'parked':
+      return null;
+  }
+}
+
+const EFFECTS: Readonly<Record<Row['scene'], number>> = {
+  first: 6,
+  busy: 6,
+  removals: 6 + 2 + 1,
+  parked: 6 + 4,
+};
 
 /** Takes a mirror to its end, as a person would who looks after it. */
 async function toItsEnd(stand: Stand): Promise<Result> {
@@ -99,9 +165,10 @@ async function toItsEnd(stand: Stand): Promise<Result> {
   const end = endOf(stand);
   let problem: string | null = null;
   try {
+    if (row.scene === 'parked') await scene.approve(handle);
     await unblocked(stand, end);
     await inTime(completedBy(handle));
-    await scene.expectExact(row.scene === 'removals' ? 6 + 2 + 1 : 6);
+    await scene.expectExact(EFFECTS[row.scene]);
   } catch (error) {
     problem = error instanceof Error ? error.message : String(error);
   }

@@ -10,14 +10,26 @@ import type { Hold } from '../support/system-journal-proxy.ts';
 /** What the destination has done of the request that the journal finds in `sending`; null: it finds none. */
 export type OnItsWay = 'applied' | 'absent' | null;
 
+export type Place =
+  | { readonly kind: 'journal'; readonly hold: Hold }
+  | { readonly kind: 'ledger'; readonly hold: LedgerHold }
+  /** It waits for an answer, and no activity is under way. */
+  | { readonly kind: 'parked' };
+
 export interface Row {
   readonly name: string;
-  readonly at:
-    | { readonly kind: 'journal'; readonly hold: Hold }
-    | { readonly kind: 'ledger'; readonly hold: LedgerHold };
+  readonly at: Place;
   readonly onItsWay: OnItsWay;
-  /** `first`: six additions; `removals`: two are removed and one is changed; `busy`: the first upload is turned away. */
-  readonly scene: 'first' | 'removals' | 'busy';
+  /**
+   * `first`: six additions; `removals`: two are removed and one is changed; `busy`: the first upload is turned away; `parked`:
+   * more are removed than the limits allow, and somebody approves of it.
+   */
+  readonly scene: 'first' | 'removals' | 'busy' | 'parked';
+  /**
+   * What befalls the worker there, or also its workflow: `terminate`: it is terminated and started again; `freeze`: the
+   * worker stands still past its heartbeat and goes on when another one has finished its work.
+   */
+  readonly fate: 'kill' | 'terminate' | 'freeze';
 }
 
 type Options = Partial<Pick<Row, 'onItsWay' | 'scene'>> & { readonly nth?: number };
@@ -34,6 +46,7 @@ function journal(name: string, statement: string, how: Hold['how'], { nth = 1, .
   return {
     onItsWay: null,
     scene: 'first',
+    fate: 'kill',
     ...rest,
     name,
     at: { kind: 'journal', hold: { statement, how, nth } },
@@ -42,7 +55,23 @@ function journal(name: string, statement: string, how: Hold['how'], { nth = 1, .
 
 function request(name: string, step: LedgerStep, when: LedgerHold['when'], options: Options = {}): Row {
   const onItsWay = when === 'applied' && step !== 'uploads' ? 'applied' : 'absent';
-  return { scene: 'first', onItsWay, ...options, name, at: { kind: 'ledger', hold: { step, when } } };
+  return {
+    scene: 'first',
+    fate: 'kill',
+    onItsWay,
+    ...options,
+    name,
+    at: { kind: 'ledger', hold: { step, when } },
+  };
+}
+
+/** The same place, and its workflow is terminated and started again. */
+function terminated(row: Row): Row {
+  return { ...row, name: `${row.name}; terminated`, fate: 'terminate' };
+}
+
+function frozen(row: Row): Row {
+  return { ...row, name: `${row.name}; frozen`, fate: 'freeze' };
 }
 
 /** Steps are journaled one by one, the opening of the session first, then the finish. */
@@ -51,6 +80,15 @@ const STEP_SENDING = 'retl.mark_sending($1,$2,$3,$4)';
 const absent = { onItsWay: 'absent' } as const;
 const applied = { onItsWay: 'applied' } as const;
 const removals = { scene: 'removals' } as const;
+const parked = { scene: 'parked' } as const;
+
+const PARKED: Row = {
+  name: 'the run is parked',
+  at: { kind: 'parked' },
+  onItsWay: null,
+  scene: 'parked',
+  fate: 'kill',
+};
 
 export const ROWS: readonly Row[] = [
   unseen('the opening is prepared', 'retl.prepare_step(', INIT),
@@ -102,6 +140,29 @@ export const ROWS: readonly Row[] = [
   unanswered('the promotion', 'retl.promote('),
   unseen('the pruning', 'retl.prune('),
   unanswered('the pruning', 'retl.prune('),
+  unseen('the run is parked', 'retl.guard(', parked),
+  unanswered('the run is parked', 'retl.guard(', parked),
+  PARKED,
+  terminated(PARKED),
+  terminated(request('the session is open', 'sessions', 'applied')),
+  terminated(unanswered('the candidate is loaded', 'retl.loaded(')),
+  terminated(unanswered('a batch is prepared and marked as sending', 'retl.prepare_batches(', absent)),
+  terminated(request('the upload is carried out', 'upload', 'applied')),
+  terminated(unanswered('the receipt', 'retl.settle_batch(', { nth: 2 })),
+  terminated(unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 })),
+  terminated(request('the finish is done', 'finish', 'applied')),
+  terminated(unseen('the promotion', 'retl.promote(')),
+  // Where a request could still leave, the window remains that the README names (test/e2e/frozen-worker.e2e.test.ts).
+  frozen(unseen('the attempt at the opening', 'retl.prepare_step(', INIT)),
+  frozen(unseen('the receipt of the opening', 'retl.settle_step(', { ...INIT, ...applied })),
+  frozen(unanswered('the candidate is created', 'retl.create_candidate(')),
+  frozen(unseen('the seal', 'retl.seal(')),
+  frozen(unseen('a batch is prepared', 'retl.prepare_batches(')),
+  frozen(unseen('the receipt', 'retl.settle_batch(', { ...applied, nth: 2 })),
+  frozen(unanswered('the receipt', 'retl.settle_batch(', { nth: 2 })),
+  frozen(unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 })),
+  frozen(unseen('the receipt of the finish', 'retl.settle_step(', { ...FINISH, ...applied })),
+  frozen(unseen('the promotion', 'retl.promote(')),
   // Nobody hears of a dead admission before its time is over: they come last, so that nobody waits meanwhile.
   unseen('the admission', 'retl.admit('),
   unanswered('the admission', 'retl.admit('),

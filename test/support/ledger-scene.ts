@@ -1,7 +1,9 @@
 /** A mirror into a ledger, and what must be true of both at any moment and at the end. */
 
+import type { WorkflowHandleWithFirstExecutionRunId as Handle } from '@temporalio/client';
 import { expect } from 'vitest';
 import { type LogPosition, logPosition } from '../../src/domain/ids.ts';
+import { decide, parkedRun } from '../../src/journal/approvals.ts';
 import { readEffects, readEntries } from '../../src/journal/log.ts';
 import { Ledger } from './ledger.ts';
 import type { System } from './system.ts';
@@ -76,6 +78,36 @@ export class LedgerScene extends Scene {
     if (this.kind === 'idempotent') return;
     for (const book of [ledger.arrived, ledger.applied, ledger.sessions, ledger.finishes])
       expect([...book].filter(([, times]) => times > 1)).toEqual([]);
+  }
+
+  /** Somebody approves of what the run would remove. */
+  async approve(handle: Handle): Promise<void> {
+    await this.untilParked(handle);
+    const asked = await parkedRun(this.system.journal, this.mirror);
+    if (asked === null) throw new Error('no run is parked');
+    const { run, shown } = asked;
+    const answer = {
+      run,
+      shown,
+      verdict: 'approved',
+      by: 'ann',
+      because: 'it is meant',
+      via: 'cli',
+    } as const;
+    expect(await decide(this.system.journal, answer)).toEqual({ kind: 'recorded' });
+    await this.signal('resume');
+  }
+
+  /** All that the journal and the ledger have on record, to compare. */
+  async everything(): Promise<string> {
+    const rows = await this.system.rows(
+      `select b.batch_id, b.state, b.receipt, b.resends, b.position, r.epoch, r.phase, r.closing
+       from retl.run r join retl.mirror m using (mirror_id) left join retl.batch b using (run_id)
+       where m.name = $1 order by r.run_id, b.batch_id`,
+      [this.mirror],
+    );
+    const { effects, applied, sessions, finishes } = this.ledger;
+    return JSON.stringify([rows, effects, [...applied], [...sessions], [...finishes]]);
   }
 
   /** The send deadline of everything unknown passes. */

@@ -20,6 +20,8 @@ export interface LedgerHold {
 export interface HeldRequest {
   /** Resolves when a request stands there; rejects after half a minute. */
   readonly reached: Promise<void>;
+  /** Nobody waits for its answer any more. */
+  release(): void;
 }
 
 interface Upload {
@@ -79,7 +81,7 @@ export class Ledger {
       };
     });
     reached.catch(() => undefined);
-    return { reached };
+    return { reached, release: () => undefined };
   }
 
   async stop(): Promise<void> {
