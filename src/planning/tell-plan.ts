@@ -68,7 +68,7 @@ function failureOf(error: unknown): PlanLine {
     // 3D000: no such database; 28xxx: who connects is not let in.
     const isAway = error.kind === 'unavailable' || /^(3D000|28)/.test(error.sqlState);
     const code = isAway ? 'journal.unavailable' : 'journal.missing';
-    return { kind: 'failed', code, details: { sqlState: error.sqlState } };
+    return { kind: 'failed', code, details: { sqlstate: error.sqlState } };
   }
   return { kind: 'unexpected', name: error instanceof Error ? error.name : typeof error };
 }

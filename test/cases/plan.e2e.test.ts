@@ -2,8 +2,13 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Plan } from '../../src/domain/plan.ts';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { previewRun } from '../../src/activities/preview.ts';
+import { EXIT, exitOfError } from '../../src/cli/exit-codes.ts';
+import type { ErrorCode } from '../../src/domain/errors.ts';
+import type { Plan, PlanLine } from '../../src/domain/plan.ts';
+import { tellPlan } from '../../src/planning/tell-plan.ts';
+import { configurationOf, DESTINATIONS, SOURCES } from '../../src/worker.ts';
 import { retl } from '../cli/support.ts';
 import { System } from '../support/system.ts';
 import { HttpScene } from '../support/system-destinations.ts';
@@ -12,9 +17,13 @@ import { ending, type SceneOptions } from '../support/system-scene.ts';
 let system: System;
 beforeAll(async () => {
   system = await System.start();
+  vi.stubEnv('RETL_JOURNAL_URL', system.env.RETL_JOURNAL_URL ?? '');
   await system.startWorker();
 });
-afterAll(() => system.stop());
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await system.stop();
+});
 
 const as = (...args: readonly string[]) => retl(args, { cwd: system.project.folder, env: system.env });
 
@@ -23,6 +32,24 @@ async function planOf(mirror: string, ...args: readonly string[]): Promise<Plan>
   expect(stderr).toBe('');
   expect(code).toBe(0);
   return JSON.parse(stdout);
+}
+
+/** What the process that plans says, without the process. */
+async function told(mirror: string): Promise<PlanLine | undefined> {
+  const types = { sources: SOURCES, destinations: DESTINATIONS };
+  const projectDir = system.project.folder;
+  const logger = { info: () => undefined, warn: () => undefined };
+  const deps = {
+    ...types,
+    configuration: configurationOf({ projectDir, destinations: DESTINATIONS, logger }),
+  };
+  const lines: PlanLine[] = [];
+  await tellPlan(
+    { projectDir, mirror, types, identities: null },
+    (...asked) => previewRun(deps, ...asked),
+    (line) => lines.push(line),
+  );
+  return lines.at(-1);
 }
 
 const scene = (mirror: string, options: SceneOptions = {}) =>
@@ -83,7 +110,9 @@ describe('what a plan says', () => {
        where m.name = 'preview' order by run_id desc limit 1`,
     );
     expect(json.snapshot?.digests).toMatchObject(run ?? {});
-    expect(await as('plan', 'preview', '--detailed-exitcode')).toMatchObject({ code: 0 });
+    expect((await planOf('preview', '--detailed-exitcode')).snapshot?.counts).toMatchObject({
+      unchanged: 18,
+    });
   });
 
   test('empty-ok: an empty snapshot would be held: it says by which limit, and what an approval is asked for', async () => {
@@ -96,7 +125,9 @@ describe('what a plan says', () => {
     expect(stdout).toContain('guard     would hold it: the snapshot is empty (`safety.empty_snapshot`)');
     expect(stdout).toMatch(/asks {6}approval of 20 removals\n {2}shown {5}sha256:\w{64}\n/);
     expect(stdout).toContain('retl run plan-empty --approve-up-to 20');
-    expect((await planOf('plan-empty')).snapshot?.guard).toEqual({ kind: 'holds', code: 'empty-snapshot' });
+    expect(await told('plan-empty')).toMatchObject({
+      plan: { snapshot: { guard: { code: 'empty-snapshot' } } },
+    });
     expect(await mirror.held()).toBe(20);
   });
 
@@ -109,10 +140,8 @@ describe('what a plan says', () => {
     expect(await mirror.runs()).toEqual([]);
     await mirror.completed();
     await mirror.configure({ destination: { upsert: { method: 'POST', path: '/elsewhere' } } });
-    const moved = await planOf('plan-target');
-    expect(moved).toMatchObject({
-      target: 'new-target',
-      snapshot: { counts: { added: 5, held: 0, removed: 0 } },
+    expect(await told('plan-target')).toMatchObject({
+      plan: { target: 'new-target', snapshot: { counts: { added: 5, held: 0, removed: 0 } } },
     });
   });
 
@@ -120,18 +149,22 @@ describe('what a plan says', () => {
     const mirror = await scene('plan-away', { rows: 3 });
     await mirror.completed();
     await mirror.audience.stop();
-    expect((await planOf('plan-away')).snapshot?.counts).toMatchObject({ held: 3, unchanged: 3 });
+    expect(await told('plan-away')).toMatchObject({
+      plan: { snapshot: { counts: { held: 3, unchanged: 3 } } },
+    });
   });
 
   test('a run under way goes on undisturbed, and one that was let go is shown by its own plan', async () => {
     const mirror = await scene('plan-open', { rows: 10 });
-    mirror.audience.fault({ kind: 'delay', ms: 6_000 });
+    mirror.audience.always({ kind: 'status', status: 429, headers: { 'retry-after': '600' } });
     const handle = await mirror.start();
-    await mirror.untilSeen(1);
+    await mirror.untilWaiting(handle, 'retry');
+    const before = await wholeJournal();
     const during = await as('plan', 'plan-open');
     expect(during).toMatchObject({ code: 0, stderr: '' });
     expect(during.stdout).toMatch(/Run \d+ is open, in additions, held by default\/mirror\/plan-open/);
     expect(during.stdout).toContain('After it, the same start takes a fresh snapshot');
+    expect(await wholeJournal()).toEqual(before);
     await mirror.signal('cancel');
     await handle.result();
     await mirror.exec('truncate $table');
@@ -154,9 +187,9 @@ describe('a source that a run would refuse', () => {
   const keyed = (rows: string) => ({
     rows: `create table $table (id text, plan text); insert into $table values ${rows}`,
   });
-  test.each<[string, string, SceneOptions, RegExp]>([
-    ['duplicate-key', 'data.duplicate-key', keyed(`('a', 'x'), ('b', 'x'), ('a', 'y')`), /count: 1/],
-    ['null-key', 'data.null-key', keyed(`('a', 'x'), (null, 'x'), ('', 'y')`), /count: 2/],
+  test.each<[string, ErrorCode, SceneOptions, object]>([
+    ['duplicate-key', 'data.duplicate-key', keyed(`('a', 'x'), ('b', 'x'), ('a', 'y')`), { count: 1 }],
+    ['null-key', 'data.null-key', keyed(`('a', 'x'), (null, 'x'), ('', 'y')`), { count: 2 }],
     [
       'conflicting',
       'data.conflicting-payloads',
@@ -166,27 +199,26 @@ describe('a source that a run would refuse', () => {
           members: { identity: { id: { column: 'id', normalize: 'trim' } }, payload: { plan: 'plan' } },
         },
       },
-      /count: 1/,
+      { count: 1 },
     ],
     [
       'too-large',
       'data.operation-too-large',
       { ...keyed(`('a', repeat('x', 3000)), ('b', 'x')`), mirror: { batch: { bytes: '2kB' } } },
-      /count: 1/,
+      { count: 1 },
     ],
-    ['wrong-query', 'source.query', { query: 'select nothing from $table' }, /42703/],
-    ['wrong-column', 'data.unknown-column', { query: 'select id from $table' }, /plan/],
-  ])('%s: a plan ends as the run does, with nothing written', async (name, code, options, words) => {
+    ['wrong-query', 'source.query', { query: 'select nothing from $table' }, { sqlstate: '42703' }],
+    ['wrong-column', 'data.unknown-column', { query: 'select id from $table' }, { column: 'plan' }],
+  ])('%s: a plan ends as the run does, with nothing written', async (name, code, options, details) => {
     const mirror = await scene(`plan-${name}`, options);
     const before = await wholeJournal();
-    const plan = await as('plan', `plan-${name}`);
+    const plan = await told(`plan-${name}`);
     expect(await wholeJournal()).toEqual(before);
-    expect(plan).toMatchObject({ code: 2, stdout: '' });
-    expect(plan.stderr).toContain(code);
-    expect(plan.stderr).toMatch(words);
+    expect(plan).toMatchObject({ kind: 'failed', code, details });
+    expect(exitOfError(code)).toBe(EXIT.usage);
     const run = await ending(await mirror.start());
     expect(run).toMatchObject({ kind: 'failed', type: 'invalid', message: expect.stringContaining(code) });
-    const hash = /sha256:\w{64}/.exec(plan.stderr)?.[0];
+    const hash = /sha256:\w{64}/.exec(JSON.stringify(plan))?.[0];
     if (hash !== undefined) expect(JSON.stringify(run)).toContain(hash);
   });
 
@@ -194,17 +226,13 @@ describe('a source that a run would refuse', () => {
     const mirror = await scene('plan-types', keyed(`('1', 'x')`));
     await mirror.completed();
     await mirror.configure({ query: 'select id::int as id, plan from $table' });
-    expect(await as('plan', 'plan-types')).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('data.key-type-changed'),
-    });
+    expect(await told('plan-types')).toMatchObject({ kind: 'failed', code: 'data.key-type-changed' });
     await mirror.configure({});
     const text = await readFile(join(system.project.folder, 'mirrors', 'plan-types.yaml'), 'utf8');
     await writeFile(join(system.project.folder, 'mirrors', 'plan-second.yaml'), text);
-    expect(await as('plan', 'plan-second')).toMatchObject({
-      code: 3,
-      stderr: expect.stringContaining('run.target-owned'),
-    });
+    const { code, stdout, stderr } = await as('plan', 'plan-second');
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' });
+    expect(stderr).toContain('run.target-owned');
     expect(await as('plan', 'plan-typo')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('config.unknown-mirror'),
