@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { targetId } from '../../src/domain/ids.ts';
 import { guardOf } from '../../src/domain/plan.ts';
-import { heldValues, readHeld } from '../../src/journal/held-members.ts';
+import { heldValues, longRemovals, readHeld } from '../../src/journal/held-members.ts';
 import { consistently } from '../../src/journal/pool.ts';
 import { closeRun } from '../../src/journal/runs.ts';
 import { shownDigest } from '../../src/planning/hash.ts';
@@ -142,4 +142,26 @@ test('members to be removed are named by what the destination had accepted, in t
     new Set([upsertOf({ id: 'a', payload: '1' }), upsertOf({ id: 'b', payload: '2' })]),
   );
   expect(members.removals(1)).toEqual(removals.slice(0, 1));
+});
+
+test('removals over a limit that was lowered are found where their bytes are: in the snapshot, or with the operation', async () => {
+  const mirror = 'long';
+  const row = (id: string, payload: string, bytes: number) => ({
+    key: id,
+    members: [{ id, payload, remove: JSON.stringify({ id, pad: 'x'.repeat(bytes) }) }],
+  });
+  const first = Array.from('abcdefgh').map((id) => row(id, '1', id === 'a' ? 500 : 5));
+  await ScriptedRun.whole(journal.runtime, { mirror }, first);
+  await ScriptedRun.whole(journal.runtime, { mirror }, [...first.slice(0, 7), row('h', '2', 600)]);
+  const { rows } = await journal.runtime.query<{ id: string }>(
+    'select target_id as id from retl.target where target_key = $1',
+    [`target of ${mirror}`],
+  );
+  const target = targetId(rows[0]?.id ?? '');
+  const members = await planned(`target of ${mirror}`, {});
+  const found = await longRemovals(journal.runtime, target, 400);
+  const expected = ['a', 'h'].map((id) => latin1(identityOf(id)));
+  expect(new Set(found.map(({ identity }) => identity))).toEqual(new Set(expected));
+  expect(found.every(({ identity, sequence }) => members.heldBy(identity) === sequence)).toBe(true);
+  expect(await longRemovals(journal.runtime, target, 1_000)).toEqual([]);
 });
