@@ -11,11 +11,14 @@ import { answered } from '../answered.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import type { WindowEnd } from './ends.ts';
 import type { Outgoing, RequestBuilder } from './outgoing.ts';
-import { BACKOFF_MAX_MS, receiptText, sendDeadlineMs } from './policy.ts';
+import { receiptText, sendDeadlineMs } from './policy.ts';
 import { isDue, pollAfterMs, stillStaged } from './polling.ts';
 import { withRetries } from './record.ts';
 import { checked, type Recorder } from './recorder.ts';
 import { Clearance, SENT_TOO_LATE } from './sending.ts';
+
+/** Pause before a look-up that got no answer is made again, in ms. */
+const UNANSWERED_MS = 30_000;
 
 /** Says why the window must end; `null` where the batch is accepted whole. */
 type Found = Promise<WindowEnd | null>;
@@ -65,6 +68,10 @@ export class Reconciler {
 
   async #learn(outgoing: Outgoing, batch: BatchRecord, value: BatchOutcome, writes: StoreWrites): Found {
     const looksUp = this.w.destination.capabilities.recovery === 'lookup';
+    // A question that fails says nothing: it is asked again. One that is answered, and does not help, would be answered so again.
+    if (looksUp && value.kind === 'unknown' && value.unanswered === true) {
+      return { kind: 'wait', code: value.code, ms: UNANSWERED_MS, batch: batch.id };
+    }
     // Rule 3: an absence that is seen before the send deadline proves nothing.
     const early = batch.deadlineInMs;
     if (batch.state === 'unknown' && early > 0 && looksUp && !AFFIRMATIVE.includes(value.kind)) {
@@ -72,9 +79,6 @@ export class Reconciler {
     }
     const end = await this.recorder.record(outgoing, value, writes, batch.resends + 1);
     if (value.kind !== 'unknown' || !looksUp) return end;
-    // A question that fails says nothing: it is asked again. One that is answered, and does not help, would be answered so again.
-    if (value.unanswered === true)
-      return { kind: 'wait', code: value.code, ms: BACKOFF_MAX_MS, batch: batch.id };
     return { kind: 'blocked', code: value.code, batch: batch.id };
   }
 

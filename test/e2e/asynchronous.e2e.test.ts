@@ -1,0 +1,75 @@
+/** Mirrors into APIs that answer with jobs, on the whole system: each destination ends up as its query says (rules 1, 3, 5). */
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { System } from '../support/system.ts';
+import { JobsScene, SALESFORCE_ENV, SalesforceScene } from '../support/system-job-apis.ts';
+import { completedBy, eventually } from '../support/system-scene.ts';
+import type { WorkerProcess } from '../support/worker-process.ts';
+
+let system: System;
+let worker: WorkerProcess;
+
+beforeAll(async () => {
+  system = await System.start({ env: SALESFORCE_ENV });
+  worker = await system.startWorker();
+}, 120_000);
+afterAll(() => system.stop());
+
+/** How often each member was sent by jobs of this action. */
+function sent(scene: JobsScene, action: 'upsert' | 'remove'): readonly number[] {
+  const counts = new Map<string, number>();
+  for (const job of scene.api.jobs.filter((one) => one.action === action))
+    for (const { id } of job.rows) counts.set(String(id), (counts.get(String(id)) ?? 0) + 1);
+  return [...counts.values()];
+}
+
+test('rule 5: jobs of http are polled to their end, a lost one is found, and a killed worker begins none twice', async () => {
+  const scene = await JobsScene.create(system, 'jobs');
+  scene.api.polls = 2;
+  scene.api.writes.push({ answer: 'lost', applied: true });
+  const handle = await scene.start();
+  await eventually(() => scene.api.jobs.length === 3);
+  await worker.kill();
+  worker = await system.startWorker();
+  await completedBy(handle);
+  expect(scene.api.members).toEqual(await scene.wanted());
+  expect(scene.api.jobs.length).toBe(3);
+  expect(sent(scene, 'upsert')).toEqual(Array.from({ length: 12 }, () => 1));
+
+  await scene.exec(
+    `delete from $table where id in ('m001', 'm002'); update $table set plan = 'x' where id = 'm003'`,
+  );
+  await scene.completed();
+  expect(scene.api.members).toEqual(await scene.wanted());
+  expect(scene.api.jobs.map(({ action }) => action)).toEqual([
+    'upsert',
+    'upsert',
+    'upsert',
+    'upsert',
+    'remove',
+  ]);
+  expect(await scene.held()).toBe(10);
+});
+
+test('salesforce ends up with the records of the query, whatever got lost; records of others are left alone', async () => {
+  const scene = await SalesforceScene.create(system, 'org');
+  const { fake } = scene;
+  fake.org.add({ Name: 'somebody else’s' });
+  fake.fault('close', 'lost', true);
+  fake.fault('failedResults', { status: 500 });
+  fake.fault('successfulResults', 'lost');
+  fake.ends.push({ polls: 1 });
+  await scene.completed();
+  expect(scene.members).toEqual(await scene.wanted());
+  expect([...fake.org.effects].sort()).toEqual([...scene.members.keys()].map((id) => `upsert ${id}`).sort());
+
+  await scene.exec(
+    `delete from $table where id in ('m001', 'm002'); update $table set plan = null where id = 'm003'`,
+  );
+  fake.fault('close', 'lost', false);
+  await scene.completed();
+  expect(scene.members).toEqual(await scene.wanted());
+  const [first, ...then] = fake.org.effects.slice(12);
+  expect([first, ...then.sort()]).toEqual(['upsert m003', 'delete m001', 'delete m002']);
+  expect(fake.org.live.length).toBe(11);
+});
