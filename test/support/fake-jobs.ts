@@ -152,7 +152,7 @@ export class FakeJobs {
   #end(job: Job): unknown {
     const { reject = [], missing = [], repeat = [], foreign = [], shuffle = false, results } = job.end;
     const rows = job.rows.map((row, index) => {
-      const id = String(row.email_sha256 ?? row.id);
+      const id = String(row.email_sha256);
       if (reject.includes(index)) return { id, status: 'invalid', reason: `row ${index + 1} is not valid` };
       if (!job.ended && job.action === 'upsert') this.members.set(id, row);
       if (!job.ended && job.action === 'remove') this.members.delete(id);
