@@ -300,7 +300,7 @@ $$;
 -- Rule 5: taken for asynchronous work. Not an acceptance: nothing becomes true but the job ids. Of a staged batch: a poll has
 -- found its jobs under way still.
 create function retl.mark_staged(p_run bigint, p_epoch bigint, p_batch bytea, p_job_ids text[], p_receipt text,
-    p_next_poll_ms bigint) returns void
+    p_next_poll_ms bigint, p_store_keys text[] default null, p_store_values text[] default null) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
@@ -311,6 +311,7 @@ begin
   if b.state = 'staged' and b.job_ids is distinct from p_job_ids then
     raise exception 'rule 6: the jobs of a batch do not change' using errcode = 'RM006';
   end if;
+  perform retl.write_store((select target_id from retl.run where run_id = p_run), p_store_keys, p_store_values);
   update retl.batch set state = 'staged', job_ids = p_job_ids, receipt = p_receipt, reason = null,
     staged_at = coalesce(b.staged_at, clock_timestamp()), polls = b.polls + (b.state = 'staged')::integer,
     next_poll_at = retl.next_poll(p_next_poll_ms) where batch_id = p_batch;

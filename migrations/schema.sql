@@ -417,8 +417,8 @@ function retl.mark_resending(p_run bigint, p_epoch bigint, p_batch bytea, p_dead
   returns void, language plpgsql, security definer, body sha256:9afb57c03366aa1835d4aca942f18cd962cd624aba1c444704b2ec154805876f
 function retl.mark_sending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)
   returns void, language plpgsql, security definer, body sha256:a0375420804d5f983cc9eeaebaf5770457476c4fdbe0166ecda4c8b8fc4a0066
-function retl.mark_staged(p_run bigint, p_epoch bigint, p_batch bytea, p_job_ids text[], p_receipt text, p_next_poll_ms bigint)
-  returns void, language plpgsql, security definer, body sha256:feaa2d6aaa552be616d1fd37f3e0a3a346c8e768e6ccb46f3a62dc19f0c18d4a
+function retl.mark_staged(p_run bigint, p_epoch bigint, p_batch bytea, p_job_ids text[], p_receipt text, p_next_poll_ms bigint, p_store_keys text[] DEFAULT NULL::text[], p_store_values text[] DEFAULT NULL::text[])
+  returns void, language plpgsql, security definer, body sha256:8e4fd6c202f84121bd67a86ebc1fe5f51012d6d0243be41eab437d4cf29244a7
 function retl.mark_unknown(p_run bigint, p_epoch bigint, p_batch bytea, p_code text)
   returns void, language plpgsql, security definer, body sha256:53f3693b53873841f2670a13278d3955e4dab7d27934411b88fd44a95e7e9743
 function retl.next_poll(p_ms bigint)
@@ -533,7 +533,7 @@ grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint)
 grant execute on function retl.mark_refused(bigint,bigint,bytea,text,text) to retl_runtime;
 grant execute on function retl.mark_resending(bigint,bigint,bytea,bigint) to retl_runtime;
 grant execute on function retl.mark_sending(bigint,bigint,bytea,bigint) to retl_runtime;
-grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigint) to retl_runtime;
+grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigint,text[],text[]) to retl_runtime;
 grant execute on function retl.mark_unknown(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.note_poll(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.plan(bigint,bigint) to retl_runtime;

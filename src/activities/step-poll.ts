@@ -6,7 +6,7 @@
 import type { StepOutcome } from '../destinations/port.ts';
 import type { BatchId } from '../domain/ids.ts';
 import type { BatchRecord } from '../journal/batch-record.ts';
-import { markRefused, markStaged, notePoll, settleStep } from '../journal/batches.ts';
+import { markRefused, markStaged, notePoll, type StoreWrites, settleStep } from '../journal/batches.ts';
 import { answered } from './answered.ts';
 import type { OpenWriter, RunAttempt } from './attempt.ts';
 import { receiptText } from './delivery/policy.ts';
@@ -24,10 +24,15 @@ export function checkedStep(outcome: StepOutcome): StepOutcome {
 type PendingOutcome = Extract<StepOutcome, { kind: 'pending' }>;
 
 /** Journals that the destination has taken the step for later. @throws JournalError */
-export async function stage(a: RunAttempt, id: BatchId, outcome: PendingOutcome): Promise<StepResult> {
+export async function stage(
+  a: RunAttempt,
+  id: BatchId,
+  outcome: PendingOutcome,
+  writes: StoreWrites,
+): Promise<StepResult> {
   const ms = pollAfterMs(0, outcome.pollAfterMs, a.settings.batch.pollDeadlineMs);
   const receipt = receiptText(outcome.receipt);
-  await withRetries(() => markStaged(a.deps.journal, a.attempt, id, outcome.jobIds, receipt, ms));
+  await withRetries(() => markStaged(a.deps.journal, a.attempt, id, outcome.jobIds, receipt, ms, writes));
   return { kind: 'pending', code: 'staged', ms, batch: id, ageMs: 0, counts: await a.counts() };
 }
 
@@ -56,7 +61,7 @@ export async function pollStep(
         ? { kind: 'blocked', code: outcome.code, batch: batch.id, counts: await a.counts() }
         : { kind: 'rejected', code: outcome.code, counts: await a.counts() };
     case 'pending':
-      return underWay(a, batch, outcome);
+      return underWay(a, batch, outcome, writes);
     case 'not-applied':
       return unanswered(a, batch, outcome.code, outcome.retryAfterMs);
     default:
@@ -64,14 +69,19 @@ export async function pollStep(
   }
 }
 
-async function underWay(a: RunAttempt, batch: BatchRecord, outcome: PendingOutcome): Promise<StepResult> {
+async function underWay(
+  a: RunAttempt,
+  batch: BatchRecord,
+  outcome: PendingOutcome,
+  writes: StoreWrites,
+): Promise<StepResult> {
   const { jobIds } = batch;
   if (outcome.jobIds.length !== jobIds.length || outcome.jobIds.some((id, n) => id !== jobIds[n])) {
     return unanswered(a, batch, 'reply-names-other-jobs', null);
   }
   const ms = nextMs(a, batch, outcome.pollAfterMs);
   const receipt = receiptText(outcome.receipt);
-  await withRetries(() => markStaged(a.deps.journal, a.attempt, batch.id, jobIds, receipt, ms));
+  await withRetries(() => markStaged(a.deps.journal, a.attempt, batch.id, jobIds, receipt, ms, writes));
   return waiting(a, batch, 'staged', ms);
 }
 

@@ -170,7 +170,7 @@ async function record(
       await withRetries(() => settleStep(journal, a.attempt, id, receiptText(outcome.receipt), writes));
       return { kind: 'done', counts: await a.counts() };
     case 'pending':
-      return stage(a, id, outcome);
+      return stage(a, id, outcome, writes);
     case 'not-applied': {
       const ms = Math.max(outcome.retryAfterMs ?? 0, backoffMs(tries));
       await withRetries(() => markNotApplied(journal, a.attempt, id, outcome.code, ms));

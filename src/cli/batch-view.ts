@@ -9,7 +9,14 @@ import { ago } from './run-view.ts';
 export function batchLine(batch: BatchView, now: number): string {
   const sent = batch.sentAt === null ? '' : `, sent ${ago(batch.sentAt, now)}`;
   const reason = batch.reason === null ? '' : ` (${batch.reason})`;
-  return `${batch.batch}  ${batch.state}: ${contents(batch)}${sent}${reason}`;
+  return `${batch.batch}  ${batch.state}: ${contents(batch)}${sent}${pollsOf(batch, now)}${reason}`;
+}
+
+/** Of a staged batch: how often its jobs were asked for, and when they will be again. */
+function pollsOf({ state, polls, nextPollAt }: BatchView, now: number): string {
+  if (state !== 'staged' || nextPollAt === null) return '';
+  const next = nextPollAt.getTime() - now;
+  return `, asked ${whole(polls)} times, ${next > 0 ? `next in ${span(next)}` : 'next at once'}`;
 }
 
 /** A line per fact. `now` in ms since the epoch. */
@@ -21,6 +28,11 @@ export function batchLines(batch: BatchView, now: number): readonly string[] {
   if (batch.sentAt !== null) {
     const again = batch.resends === 0 ? '' : `, and ${whole(batch.resends)} times again`;
     lines.push(`sent      ${batch.sentAt.toISOString()}, ${ago(batch.sentAt, now)}${again}`);
+  }
+  if (batch.stagedAt !== null) {
+    lines.push(
+      `staged    ${batch.stagedAt.toISOString()}, ${ago(batch.stagedAt, now)}${pollsOf(batch, now)}`,
+    );
   }
   if (batch.sendDeadline !== null) {
     const left =

@@ -160,14 +160,16 @@ export async function markStaged(
   jobIds: readonly string[],
   receipt: string,
   nextPollMs: number,
+  store: StoreWrites = new Map(),
 ): Promise<void> {
-  await call(db, 'retl.mark_staged($1,$2,$3,$4,$5,$6)', [
+  await call(db, 'retl.mark_staged($1,$2,$3,$4,$5,$6,$7,$8)', [
     a.run,
     a.epoch,
     hashBytes(batch),
     jobIds.map(safeText),
     receipt,
     Math.round(nextPollMs),
+    ...storeColumns(store),
   ]);
 }
 

@@ -28,6 +28,11 @@ export interface BatchView {
   readonly reason: string | null;
   /** How often the same bytes went again while the outcome was unknown. */
   readonly resends: number;
+  /** When it was taken for asynchronous work; `null`: it never was. */
+  readonly stagedAt: Date | null;
+  /** How often its jobs were asked for since, in vain. */
+  readonly polls: number;
+  readonly nextPollAt: Date | null;
   readonly preparedAt: Date;
   readonly sentAt: Date | null;
   /** Until then the request may still reach the destination. */
@@ -54,7 +59,8 @@ export type Resolution = { readonly kind: 'resolved' } | Unresolvable;
 
 const VIEW = `
   select encode(b.batch_id, 'hex') as batch_id, m.name as mirror, b.run_id::text as run_id, r.closing, b.action, b.state,
-    (upper(b.operations) - lower(b.operations))::text as members, b.reason, b.resends, b.prepared_at, b.sent_at,
+    (upper(b.operations) - lower(b.operations))::text as members, b.reason, b.resends, b.staged_at, b.polls, b.next_poll_at,
+    b.prepared_at, b.sent_at,
     b.send_deadline, ceil(greatest(0, coalesce(extract(epoch from b.send_deadline - clock_timestamp()), 0) * 1000)) as left_ms,
     (select ceil(greatest(0, coalesce(extract(epoch from max(s.send_deadline) - clock_timestamp()), 0) * 1000))
       from retl.batch s where s.run_id = b.run_id and s.state = 'sending' and s.sent_epoch = r.epoch) as under_way_ms
@@ -123,6 +129,9 @@ function view(row: Row): BatchView {
     members: numberOrNull(row, 'members'),
     reason: textOrNull(row, 'reason'),
     resends: number(row, 'resends'),
+    stagedAt: dateOrNull(row, 'staged_at'),
+    polls: number(row, 'polls'),
+    nextPollAt: dateOrNull(row, 'next_poll_at'),
     preparedAt: date(row, 'prepared_at'),
     sentAt: dateOrNull(row, 'sent_at'),
     sendDeadline: dateOrNull(row, 'send_deadline'),

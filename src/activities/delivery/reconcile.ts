@@ -101,7 +101,7 @@ export class Reconciler {
       case 'refused':
         return this.recorder.record(outgoing, answer, writes, batch.resends + 1);
       case 'staged':
-        return this.#underWay(batch, answer);
+        return this.#underWay(batch, answer, writes);
       case 'missing':
         await this.#unanswered(batch, answer.code, null);
         return { kind: 'blocked', code: answer.code, batch: batch.id };
@@ -112,7 +112,11 @@ export class Reconciler {
     }
   }
 
-  async #underWay(batch: BatchRecord, answer: Extract<PollOutcome, { kind: 'staged' }>): Found {
+  async #underWay(
+    batch: BatchRecord,
+    answer: Extract<PollOutcome, { kind: 'staged' }>,
+    writes: StoreWrites,
+  ): Found {
     const { jobIds } = batch;
     if (answer.jobIds.length !== jobIds.length || answer.jobIds.some((id, n) => id !== jobIds[n])) {
       return this.#unanswered(batch, 'reply-names-other-jobs', null);
@@ -120,7 +124,8 @@ export class Reconciler {
     const ms = this.#nextMs(batch, answer.pollAfterMs);
     const receipt = receiptText(answer.receipt);
     const { journal } = this.a.deps;
-    await withRetries(() => markStaged(journal, this.a.attempt, batch.id, jobIds, receipt, ms));
+    await withRetries(() => markStaged(journal, this.a.attempt, batch.id, jobIds, receipt, ms, writes));
+    this.w.store.committed(writes);
     return this.#still(batch, 'staged', ms);
   }
 

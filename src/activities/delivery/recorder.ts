@@ -51,7 +51,7 @@ export class Recorder {
       case 'settled':
         return this.#settle(outgoing, outcome, writes);
       case 'staged':
-        return this.#staged(outgoing, outcome);
+        return this.#staged(outgoing, outcome, writes);
       case 'not-applied':
         return this.#notApplied(outgoing, outcome, tries);
       case 'misconfigured':
@@ -70,13 +70,18 @@ export class Recorder {
   }
 
   /** Rule 5: not an acceptance. Of an adapter that does not work like that, nobody knows what it means. */
-  async #staged(outgoing: Outgoing, outcome: Extract<BatchOutcome, { kind: 'staged' }>): Promise<WindowEnd> {
+  async #staged(
+    outgoing: Outgoing,
+    outcome: Extract<BatchOutcome, { kind: 'staged' }>,
+    writes: StoreWrites,
+  ): Promise<WindowEnd> {
     const { id } = outgoing.draft;
     const deadlineMs = this.a.settings.batch.pollDeadlineMs;
     const ms = pollAfterMs(0, outcome.pollAfterMs, deadlineMs);
     const receipt = receiptText(outcome.receipt);
     const { journal } = this.a.deps;
-    await withRetries(() => markStaged(journal, this.a.attempt, id, outcome.jobIds, receipt, ms));
+    await withRetries(() => markStaged(journal, this.a.attempt, id, outcome.jobIds, receipt, ms, writes));
+    this.w.store.committed(writes);
     if (this.w.destination.capabilities.batchDelivery === 'accepted') {
       return { kind: 'blocked', code: 'staged', batch: id };
     }
