@@ -143,6 +143,19 @@ test('a new run clears the side tables of older ones, which were given up', asyn
   expect(left).toEqual([{ name: expect.stringMatching(/_3$/) }]);
 });
 
+test('mirrors of one schema may begin at once, the first time', async () => {
+  const target = await createTarget(`CREATE TABLE a (id text PRIMARY KEY, email text);
+    CREATE TABLE b (LIKE a INCLUDING ALL); CREATE TABLE c (LIKE a INCLUDING ALL);
+    GRANT SELECT, INSERT, UPDATE, DELETE ON a, b, c TO :role;`);
+  const writers = await Promise.all(
+    ['a', 'b', 'c'].map((table) =>
+      target.open({ table, swap: 'replace' }, { owner: `log-1/${table}`, init: false, fields: FIELDS }),
+    ),
+  );
+  const kinds = (await Promise.all(writers.map((writer) => writer.init()))).map(({ kind }) => kind);
+  expect(kinds).toEqual(['accepted', 'accepted', 'accepted']);
+});
+
 test('a finish that cannot get its lock changes nothing and is tried again', async () => {
   const target = await createTarget(PEOPLE);
   const writer = await target.open(SWAP, { fields: FIELDS, connection: { lock_timeout_ms: 100 } });

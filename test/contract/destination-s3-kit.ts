@@ -40,10 +40,12 @@ export type StoreFault =
   /** A proxy's own 502: nobody knows. */
   | 'bad-gateway';
 
+type Matcher = (request: IncomingMessage, body: string) => boolean;
+
 export interface StoreProxy {
   readonly port: number;
   /** Arms the next request that matches. */
-  arm(fault: StoreFault, matches?: (request: IncomingMessage) => boolean): void;
+  arm(fault: StoreFault, matches?: Matcher): void;
   /** Requests since the start: `PUT /bucket/key`. */
   readonly seen: readonly string[];
   /** Called before a request that matches is passed on, once. */
@@ -55,11 +57,14 @@ export const isPut = (request: IncomingMessage): boolean => request.method === '
 export const isManifestPut = (request: IncomingMessage): boolean =>
   isPut(request) && (request.url ?? '').includes('/manifest.json');
 
+/** Of a first run, whose manifest has no parts before. */
+export const isPublishing: Matcher = (request, body) => isManifestPut(request) && body.includes('"parts"');
+
 const SLOW_DOWN =
   '<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>';
 
 export async function startStoreProxy(port: number): Promise<StoreProxy> {
-  const state = { fault: 'none' as StoreFault, matches: isPut, seen: [] as string[] };
+  const state = { fault: 'none' as StoreFault, matches: isPut as Matcher, seen: [] as string[] };
   let hook: { matches: (request: IncomingMessage) => boolean; work: () => Promise<void> } | null = null;
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     state.seen.push(`${request.method} ${(request.url ?? '').split('?')[0]}`);
@@ -70,7 +75,8 @@ export async function startStoreProxy(port: number): Promise<StoreProxy> {
       hook = null;
       await work();
     }
-    const fault = state.fault !== 'none' && state.matches(request) ? state.fault : 'none';
+    const fault =
+      state.fault !== 'none' && state.matches(request, String(Buffer.concat(body))) ? state.fault : 'none';
     if (fault !== 'none') state.fault = 'none';
     if (fault === 'request-lost') return void response.destroy();
     if (fault === 'slow-down') {

@@ -48,7 +48,12 @@ export class Marker {
   }
 
   async create(client: PoolClient): Promise<void> {
-    if ((await this.look(client)) === 'missing') await client.query(this.ddl);
+    if ((await this.look(client)) !== 'missing') return;
+    // Two mirrors of one schema may begin at once: the second then finds the table.
+    await client.query('SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0))', [
+      this.name,
+    ]);
+    await client.query(this.ddl);
   }
 
   /** Whether this very finish was the last one to be swapped in. */
