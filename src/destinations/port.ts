@@ -161,7 +161,10 @@ export interface WriterContext {
   readonly run?: string;
   /** Names of the mapped fields, one entry per member rule; absent where the mapping is a module. */
   readonly fields?: readonly MappedFields[];
-  /** Commits `value` at once, between the steps of a request that takes several. */
+  /**
+   * Commits `value` at once, between the steps of a request that takes several; it is given back exactly. At most 1 MiB.
+   * @throws Error where it could not be committed: whatever it tells of must not be done then
+   */
   progress(batch: BatchId, value: string): Promise<void>;
   /** Milliseconds since the epoch; the only clock an adapter may use. */
   now(): number;

@@ -6,7 +6,7 @@
 import { type BatchId, hexOf, type Sequence, type Sha256 } from '../domain/ids.ts';
 import { call, type Queryable, run } from './pool.ts';
 import type { Attempt } from './runs.ts';
-import { safeCode, safeText } from './safe-text.ts';
+import { exactText, safeCode, safeText } from './safe-text.ts';
 
 /** What prepares a batch: where it ends, and what its request hashes to. It begins where the one before ended. */
 export interface BatchDraft {
@@ -191,7 +191,7 @@ export async function recordProgress(
   batch: BatchId,
   value: string,
 ): Promise<void> {
-  await call(db, 'retl.record_progress($1,$2,$3,$4)', [a.run, a.epoch, hashBytes(batch), safeText(value)]);
+  await call(db, 'retl.record_progress($1,$2,$3,$4)', [a.run, a.epoch, hashBytes(batch), exactText(value)]);
 }
 
 /** One operation that the destination refused. */

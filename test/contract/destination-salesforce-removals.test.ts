@@ -1,6 +1,7 @@
 /** Removals of `salesforce`: records are looked up by the external ID, and deleted by their own IDs. */
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { writeProgress } from '../../src/destinations/salesforce/progress.ts';
 import { FakeSalesforce } from '../support/fake-salesforce.ts';
 import { KEY, parseCsv } from '../support/fake-salesforce-org.ts';
 import { CLIENT, openSalesforce, poll, reconcile, record } from '../support/salesforce-writer.ts';
@@ -113,5 +114,12 @@ describe('a removal', () => {
     fake.fault('query', answer);
     expect((await remove(['a'])).outcome.kind).toBe(kind);
     expect(jobs()).toEqual([]);
+  });
+
+  test('of as many members as a job may have saves no more than the journal keeps', () => {
+    const targets = Array.from({ length: 10_000 }, () => 'a01000000000001AAA');
+    expect(writeProgress({ job: '750000000000001AAA', step: 'uploaded', targets }).length).toBeLessThan(
+      1_048_576,
+    );
   });
 });

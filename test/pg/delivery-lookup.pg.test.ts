@@ -5,6 +5,7 @@ import type { OpenWriter, RunAttempt } from '../../src/activities/attempt.ts';
 import { DeliveryWindow } from '../../src/activities/delivery/window.ts';
 import type { BatchOutcome, PollOutcome } from '../../src/destinations/port.ts';
 import { recordProgress } from '../../src/journal/batches.ts';
+import { exactText } from '../../src/journal/safe-text.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
 
@@ -17,7 +18,7 @@ afterAll(() => journal.close());
 const FRAME = { open: '[', itemOpen: '', itemClose: '', separator: ',', close: ']', operationId: null };
 
 /** A run whose one request was lost after its job was saved; `look` goes on with it, as these answers say. */
-async function lost(mirror: string) {
+async function lost(mirror: string, saved = 'job-1') {
   const run = await ScriptedRun.open(journal.runtime, { mirror });
   await run.upToAdditions(rowsOf({ a: '1', b: '1' }));
   const asked: unknown[] = [];
@@ -38,7 +39,7 @@ async function lost(mirror: string) {
       },
       writer: {
         upsert: async ({ batchId }: Parameters<OpenWriter['writer']['upsert']>[0]) => {
-          await recordProgress(journal.runtime, run.attempt, batchId, 'job-1');
+          await recordProgress(journal.runtime, run.attempt, batchId, saved);
           return { kind: 'unknown', code: 'lost' };
         },
         reconcileBatch: async (_: unknown, __: unknown, progress: unknown) => {
@@ -95,4 +96,14 @@ test('a job that is found is staged at once, and is polled with what was saved o
     ['look', 'job-1'],
     ['poll', ['job-1'], 'job-1'],
   ]);
+});
+
+test('what was saved comes back whole, however long, and is refused where it could not be', async () => {
+  const saved = `😀${'x'.repeat(400_000)}`;
+  const { window, asked } = await lost('long', saved);
+  await window({ kind: 'unknown', code: 'x', unanswered: true });
+  expect(asked).toEqual([['look', saved]]);
+  expect(() => exactText('x'.repeat(2_000_000))).toThrow('longer than');
+  expect(() => exactText('a\0b')).toThrow('no text');
+  expect(() => exactText('\ud83d')).toThrow('no text');
 });
