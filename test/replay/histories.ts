@@ -15,6 +15,9 @@ export const HISTORIES = [
   'waiting', // open: a timer of an hour
   'blocked', // open: nothing but a message can wake it
   'aborted', // of the blocked run, once its batch was resolved
+  'pending', // open: jobs are under way, asked about by timers
+  'polled', // the same, asked about at once by a signal, to its end
+  'pending-aborted', // an abort that waits for jobs
   'parked', // open: a timer until the deadline, or an answer
   'approved', // of the parked run, by an update
   'guard-rejected', // by an update

@@ -15,6 +15,7 @@ import { cacheFolder } from '../../src/dev/cache-folder.ts';
 import { findTemporalCli } from '../../src/dev/temporal-cli.ts';
 import { System } from '../support/system.ts';
 import { HttpScene, type HttpSceneOptions } from '../support/system-destinations.ts';
+import { JobsScene } from '../support/system-jobs.ts';
 import { completedBy, ending } from '../support/system-scene.ts';
 import { type EagerServer, startEagerServer } from '../workflow/eager-server.ts';
 import type { HISTORIES } from './histories.ts';
@@ -38,6 +39,8 @@ afterAll(async () => {
 const ROWS = `create table $table (id text primary key, plan text);
   insert into $table select 'person-' || n, 'secret-plan' from generate_series(1, 12) n`;
 const SLOW_MS = 4_000;
+/** More polls than any run lives to see. */
+const FOR_EVER = 1_000_000;
 
 async function sceneOf(name: string, options: HttpSceneOptions = {}): Promise<HttpScene> {
   return HttpScene.create(system, name, { rows: ROWS, ...options });
@@ -154,6 +157,30 @@ test('blocked, still open; then aborted, which waits for the batch', async () =>
   await scene.signal('resume');
   await ending(handle);
   await record('aborted', handle.workflowId, handle.firstExecutionRunId);
+});
+
+test('jobs under way, still open; then polled at once; and another, aborted meanwhile', async () => {
+  const scene = await JobsScene.create(system, 'pending', { rows: ROWS });
+  scene.api.polls = FOR_EVER;
+  const handle = await scene.start();
+  await scene.untilWaiting(handle, 'pending');
+  await sleep(SLOW_MS);
+  await record('pending', handle.workflowId, handle.firstExecutionRunId);
+  for (const job of scene.api.jobs) job.polls = 0;
+  scene.api.polls = 0;
+  await scene.signal('poll');
+  await completedBy(handle);
+  await record('polled', handle.workflowId, handle.firstExecutionRunId);
+  scene.api.polls = FOR_EVER;
+  await scene.exec(`update $table set plan = 'other-secret'`);
+  const next = await scene.start();
+  await scene.untilWaiting(next, 'pending');
+  await scene.signal('abort');
+  await scene.until(next, (p) => p.control === 'abort' && p.waiting?.kind === 'pending');
+  for (const job of scene.api.jobs) job.polls = 0;
+  await scene.signal('poll');
+  await ending(next);
+  await record('pending-aborted', next.workflowId, next.firstExecutionRunId);
 });
 
 test('parked by the guard, still open; then approved; and another, rejected', async () => {
