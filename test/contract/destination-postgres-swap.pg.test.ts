@@ -108,7 +108,10 @@ test('what a run leaves behind: a cancelled one its side table, an aborted one n
   await load(cancelled, [person('b', '2')]);
   await cancelled.close();
   expect(await held(target)).toEqual(before);
-  expect(await target.rows(SIDE_TABLES)).toHaveLength(1);
+  // Durable: what has been accepted must outlive a crash of the server.
+  expect(
+    await target.rows(`SELECT relpersistence FROM (${SIDE_TABLES}) AS s JOIN pg_class ON relname = name`),
+  ).toEqual([{ relpersistence: 'p' }]);
   // A later attempt of that run goes on with it.
   const resumed = await target.open(SWAP, { run: '2', epoch: 3, init: false, fields: FIELDS });
   expect((await resumed.attach({})).kind).toBe('accepted');
