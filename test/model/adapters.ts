@@ -5,7 +5,7 @@ import type { BatchOutcome, DestinationAdapter, StepOutcome, Writer } from '../.
 import type { MirrorSettings } from '../../src/domain/settings.ts';
 import type { Column } from '../../src/domain/source-row.ts';
 import type { SourceAdapter } from '../../src/sources/port.ts';
-import type { ModelDestination } from './destination.ts';
+import type { DestinationPlan, ModelDestination } from './destination.ts';
 import type { Life } from './life.ts';
 
 const nothing = z.object({});
@@ -43,12 +43,12 @@ export function modelAdapter(to: ModelDestination, life: Life | null): Destinati
     connectionSchema: nothing,
     optionsSchema: nothing,
     capabilities: () => ({
-      strategies: ['snapshot-diff'],
+      strategies: [to.replacement === 'none' ? 'snapshot-diff' : 'native-replace'],
       explicitRemoval: true,
       batchDelivery: to.asynchronous ? 'asynchronous' : 'accepted',
       maxStaged: 3,
       recovery: to.kind,
-      visible: 'on_accept',
+      visible: to.replacement === 'at_finish' ? 'at_finish' : 'on_accept',
       maxRows: 1000,
       maxBytes: 1_000_000,
       maxInFlight: 8,
@@ -102,6 +102,12 @@ function modelWriter(to: ModelDestination, life: Life): Writer {
     if (to.kind === 'lookup') return asked(`${name} looked up`, () => (found() ? ACCEPTED : NOT_FOUND));
     return UNKNOWN;
   };
+  const finish: Writer['finish'] = async (request) => {
+    const uploads: string[] = [];
+    if (to.replacement !== 'none')
+      for await (const { batchId } of request.uploads?.() ?? []) uploads.push(batchId);
+    return asked('finish', () => to.finish(request, life.run, uploads));
+  };
   return {
     preflight: async () => [],
     checkEmpty: async () => ({ kind: 'empty' }),
@@ -116,35 +122,44 @@ function modelWriter(to: ModelDestination, life: Life): Writer {
     upsert: send,
     remove: send,
     poll: (request, jobIds) => asked('poll', () => to.poll(request, jobIds)),
-    finish: (request) => asked('finish', () => to.finish(request)),
+    finish,
     reconcileBatch: (request) =>
       to.kind === 'idempotent' ? send(request) : asked('look-up', () => to.lookUp(request)),
     reconcileFinish: (request) =>
-      recovered(
-        'finish',
-        () => to.finish(request),
-        () => to.hasFinished(request.batchId),
-      ),
+      to.kind === 'idempotent'
+        ? finish(request)
+        : recovered(
+            'finish',
+            () => NOT_FOUND,
+            () => to.hasFinished(request.batchId),
+          ),
     abort: () => asked('abort', () => to.close()),
     close: async () => undefined,
   };
 }
 
+interface SettingsPlan extends DestinationPlan {
+  readonly rows: number;
+  readonly inFlight: number;
+  readonly limit?: number;
+}
+
 /** The settings of a mirror of the model. */
 export function modelSettings(
   mirror: string,
-  { rows, inFlight, limit }: { readonly rows: number; readonly inFlight: number; readonly limit?: number },
+  { rows, inFlight, limit, replacement = 'none' }: SettingsPlan,
 ): MirrorSettings {
+  const replaces = replacement !== 'none';
   return {
     mirror,
-    strategy: 'snapshot-diff',
+    strategy: replaces ? 'native-replace' : 'snapshot-diff',
     source: { type: 'model', connection: 'model', connectionOptions: {}, query: 'model', key: ['id'] },
     mapping: {
       kind: 'rules',
       members: [{ identity: { id: { column: 'id' } }, payload: { v: { column: 'v' } }, when: [] }],
     },
     destination: { type: 'model', connection: 'model', connectionOptions: {}, options: {} },
-    baseline: { kind: 'new-empty', attested: null },
+    baseline: { kind: replaces ? 'replace' : 'new-empty', attested: null },
     batch: { rows, bytes: 100_000, inFlight, pollDeadlineMs: 3_600_000 },
     safety: {
       maxRemovalShare: null,

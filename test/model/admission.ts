@@ -38,6 +38,7 @@ export function admission(
       maxBatchRows: destination.limits.rows,
       maxRequestBytes: destination.limits.bytes,
       mayResend: destination.capabilities.recovery === 'idempotent',
+      atFinish: destination.capabilities.visible === 'at_finish',
       holder: { namespace: 'model', cluster: 'model', workflowId: `mirror/${mirror}`, firstRunId },
       closedHolder,
       resumeAfter: new Date(0),

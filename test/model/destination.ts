@@ -13,6 +13,15 @@ import type {
 
 export type Kind = 'idempotent' | 'lookup' | 'manual';
 
+/** Differences, or whole sets: uploads that count at once, or at the finish only. */
+export type Replacement = 'none' | 'on_accept' | 'at_finish';
+
+export interface DestinationPlan {
+  readonly kind: Kind;
+  readonly asynchronous: boolean;
+  readonly replacement?: Replacement;
+}
+
 /** How it answers one request that it has not seen before, or a second copy of one. */
 export type Answer =
   | { readonly kind: 'ok' }
@@ -48,7 +57,13 @@ export function effectOf(run: string, action: 'upsert' | 'remove', payload: stri
 }
 
 export class ModelDestination {
+  readonly kind: Kind;
+  readonly asynchronous: boolean;
+  readonly replacement: Replacement;
   readonly members = new Map<string, string>();
+  /** What the run that is under way has uploaded. */
+  #uploaded = new Map<string, string>();
+  #uploader = '';
   /** By batch: what became of each of its rows, of the request that was applied. */
   readonly applied = new Map<string, Applied>();
   /** What took effect, by {@link effectOf}: all that the journal may call accepted. */
@@ -63,10 +78,13 @@ export class ModelDestination {
 
   constructor(
     readonly name: string,
-    readonly kind: Kind,
-    readonly asynchronous: boolean,
+    { kind, asynchronous, replacement = 'none' }: DestinationPlan,
     private readonly answers: Answer[],
-  ) {}
+  ) {
+    this.kind = kind;
+    this.asynchronous = asynchronous;
+    this.replacement = replacement;
+  }
 
   /** Everything that is asked from now on is answered well. */
   behave(): void {
@@ -111,8 +129,7 @@ export class ModelDestination {
       if (outcomes[i] === true) return;
       this.effects.add(effectOf(run, request.action, op.payload));
       const { id, v } = JSON.parse(op.payload) as { readonly id: string; readonly v?: string };
-      if (request.action === 'upsert') this.members.set(id, v ?? '');
-      else this.members.delete(id);
+      this.#do(request.action, id, v ?? '', run);
     });
     this.applied.set(batchId, { request, run, outcomes: outcomes.map(() => true) });
     return true;
@@ -148,20 +165,34 @@ export class ModelDestination {
     return { kind: 'accepted', receipt: {} };
   }
 
-  finish(request: FinishRequest): StepOutcome {
+  /** `uploads`: batches that it is told to conclude. */
+  finish(request: FinishRequest, run: string, uploads: readonly string[]): StepOutcome {
     const answer = this.answers.shift() ?? OK;
     if (!applies(answer)) return stepRefusal(answer);
-    if (!this.#finished.has(request.batchId)) this.#conclude(request);
+    if (!this.#finished.has(request.batchId)) this.#conclude(request, run, uploads);
     else if (this.kind !== 'idempotent') this.#violates('a second finish');
     return answer.kind === 'lost' ? { kind: 'unknown', code: 'lost' } : { kind: 'accepted', receipt: {} };
   }
 
-  #conclude(request: FinishRequest): void {
+  #conclude(request: FinishRequest, run: string, uploads: readonly string[]): void {
     this.#finished.add(request.batchId);
     this.#open = false;
+    if (this.replacement !== 'none') this.#replace(run, uploads);
     if (!same(this.members, this.desired))
       this.#violates('rule 1: finished with another set than the sealed one');
     if (request.members !== this.desired?.size) this.#violates('the finish tells another number of members');
+  }
+
+  /** Whatever was not uploaded by the run goes. */
+  #replace(run: string, uploads: readonly string[]): void {
+    if (uploads.some((batch) => !this.applied.has(batch)))
+      this.#violates('the finish names an upload that is not there');
+    const kept = this.#uploader === run ? this.#uploaded : new Map<string, string>();
+    for (const id of this.members.keys()) {
+      if (!kept.has(id)) this.effects.add(effectOf(run, 'remove', JSON.stringify({ id })));
+    }
+    this.members.clear();
+    for (const [id, v] of kept) this.members.set(id, v);
   }
 
   hasFinished(batchId: string): boolean {
@@ -188,8 +219,7 @@ export class ModelDestination {
       const effect = effectOf(run, request.action, op.payload);
       if (this.effects.has(effect)) this.#violates(`rule 3: ${effect} took effect twice`);
       this.effects.add(effect);
-      if (request.action === 'upsert') this.members.set(id, v ?? '');
-      else this.#remove(id);
+      this.#do(request.action, id, v ?? '', run);
       return true;
     });
     const applied = { outcomes, request, run };
@@ -197,7 +227,19 @@ export class ModelDestination {
     return applied;
   }
 
+  #do(action: 'upsert' | 'remove', id: string, v: string, run: string): void {
+    if (action === 'remove') {
+      this.#remove(id);
+      return;
+    }
+    if (this.#uploader !== run) this.#uploaded = new Map();
+    this.#uploader = run;
+    this.#uploaded.set(id, v);
+    if (this.replacement !== 'at_finish') this.members.set(id, v);
+  }
+
   #remove(id: string): void {
+    if (this.replacement !== 'none') this.#violates('rule 1: a native replacement has removed somebody');
     if (this.desired?.has(id) !== false) this.#violates('a member of the sealed set was removed');
     for (const [wanted, payload] of this.desired ?? []) {
       if (this.members.get(wanted) !== payload)

@@ -95,7 +95,10 @@ export class Execution {
         case 'cancelled':
         case 'misconfigured': {
           const how = error.how === 'cancelled' ? 'cancelled' : 'failed';
-          await this.#act((a) => a.release({ ...this.#ref, how, reason: null }));
+          // As in the workflow, which takes no failure of it to heart: it may have been let go already.
+          await this.#act((a) => a.release({ ...this.#ref, how, reason: null })).catch((error: unknown) => {
+            if (!(error instanceof ApplicationFailure)) throw error;
+          });
           return error.how;
         }
         default:

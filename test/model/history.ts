@@ -52,6 +52,7 @@ export interface HistoryPlan extends WorldPlan {
 export const HISTORY: fc.Arbitrary<HistoryPlan> = fc.record<HistoryPlan>({
   kind: fc.constantFrom('idempotent', 'lookup', 'manual'),
   asynchronous: fc.boolean(),
+  replacement: fc.constantFrom('none', 'none', 'on_accept', 'at_finish'),
   rows: fc.integer({ min: 1, max: 3 }),
   inFlight: fc.integer({ min: 1, max: 2 }),
   faults: fc.array(FAULT, { maxLength: 8 }),

@@ -58,7 +58,7 @@ interface Effect {
 const RULES = `
   select r.run_id::text as run, r.phase, r.closing,
     r.removals_end is not null and exists (select from retl.batch b where b.run_id = r.run_id and b.action = 'upsert'
-      and b.state not in ('settled', 'not-applied')) as early_removals,
+      and b.state not in ('settled', 'uploaded', 'not-applied')) as early_removals,
     exists (select from retl.batch a join retl.batch b on b.run_id = a.run_id and b.batch_id <> a.batch_id
       and b.operations && a.operations where a.run_id = r.run_id and a.state <> 'not-applied' and b.state <> 'not-applied')
       as twice_open,
@@ -111,9 +111,10 @@ export class Invariants {
     for (const state of await this.#states()) this.#checkRun(state);
   }
 
-  /** Whether anything of any run is neither accepted nor absent. */
+  /** Whether anything of any run is neither accepted nor absent, or accepted and still to be recorded member by member. */
   async unresolved(): Promise<boolean> {
-    return (await this.#states()).some((state) => state.unresolved);
+    const open = (state: RunState) => state.phase === 'promote' && state.closing === null;
+    return (await this.#states()).some((state) => state.unresolved || open(state));
   }
 
   /** Between executions: membership is what the log says; and where nothing is open, what the destination holds. */

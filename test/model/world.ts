@@ -12,7 +12,7 @@ import type { MirrorSettings } from '../../src/domain/settings.ts';
 import { findBatch, resolveBatch } from '../../src/journal/resolve.ts';
 import type { TestJournal } from '../support/journal.ts';
 import { modelAdapter, modelSettings, modelSource } from './adapters.ts';
-import { type Answer, type Kind, ModelDestination } from './destination.ts';
+import { type Answer, type DestinationPlan, ModelDestination } from './destination.ts';
 import { type Fault, Faults } from './faults.ts';
 import { Life } from './life.ts';
 
@@ -22,9 +22,7 @@ export type Decision = 'resolve' | 'again' | 'cancel' | 'abort';
 /** What somebody answers to a run that would remove too many; or nobody does. */
 export type Verdict = 'approved' | 'rejected' | 'nobody' | 'cancel' | 'abort';
 
-export interface WorldPlan {
-  readonly kind: Kind;
-  readonly asynchronous: boolean;
+export interface WorldPlan extends DestinationPlan {
   readonly rows: number;
   readonly inFlight: number;
   readonly faults: readonly Fault[];
@@ -64,7 +62,7 @@ export class World {
     readonly mirror: string,
     readonly plan: WorldPlan,
   ) {
-    this.destination = new ModelDestination(mirror, plan.kind, plan.asynchronous, [...plan.answers]);
+    this.destination = new ModelDestination(mirror, plan, [...plan.answers]);
     this.settings = modelSettings(mirror, plan);
     this.faults = new Faults(plan.faults);
     this.#decisions = [...plan.decisions];
@@ -146,7 +144,7 @@ export class World {
     await this.journal.admin.query(
       `update retl.batch b set retry_at = retry_at - $2 * interval '1 ms', send_deadline = send_deadline - $2 * interval '1 ms',
          next_poll_at = next_poll_at - $2 * interval '1 ms'
-       from retl.run r join retl.mirror m using (mirror_id) where b.run_id = r.run_id and m.name = $1 and r.closing is null and b.state not in ('settled', 'refused')`,
+       from retl.run r join retl.mirror m using (mirror_id) where b.run_id = r.run_id and m.name = $1 and r.closing is null and b.state not in ('settled', 'uploaded', 'refused')`,
       [this.mirror, ms],
     );
   }

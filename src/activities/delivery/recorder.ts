@@ -96,12 +96,10 @@ export class Recorder {
     const rejections = outcome.kind === 'settled' ? rejectionsOf(outgoing, outcome) : [];
     const [one] = rejections;
     const { id } = outgoing.draft;
-    if (outgoing.resent && one !== undefined) {
-      await withRetries(() => markUnknown(this.a.deps.journal, this.a.attempt, id, one.code));
-      return doubtful(outgoing, one.code);
-    }
     const settlement = { batch: id, receipt: receiptText(outcome.receipt) };
     await this.#settlements.settle(settlement, rejections, writes);
+    // Whether it came at once or from a job: the journal has kept the batch unknown, and nothing of what was written.
+    if (outgoing.resent && one !== undefined) return doubtful(outgoing, one.code);
     this.w.store.committed(writes);
     return one === undefined ? null : { kind: 'rejected', code: one.code };
   }
