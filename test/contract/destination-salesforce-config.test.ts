@@ -61,6 +61,7 @@ describe('settings', () => {
     expect(check(['email'], ['plan', 'gone', 'full name'])[0]).toContain('not the API name');
     expect(check(['email'], ['plan'])[0]).toContain('"gone" is not a field of the mapping');
     expect(check(['email'], ['plan', 'gone', 'KEY__C'])[0]).toContain('two fields');
+    expect(check(['plan'], ['gone'])[0]).toContain('is the identity');
   });
 
   test('what a record cannot hold is refused before the seal', () => {

@@ -61,6 +61,9 @@ export function checkFields(
     seen.add(name.toLowerCase());
   }
   const known = new Set([...identity, ...payload]);
+  for (const field of identity)
+    if (columnOf(options, field) !== field && columnOf(options, field) !== options.external_id)
+      problems.push(`columns: "${field}" is the identity, which is written to ${options.external_id}`);
   for (const field of Object.keys(options.columns))
     if (!known.has(field)) problems.push(`columns: "${field}" is not a field of the mapping`);
   return problems;
