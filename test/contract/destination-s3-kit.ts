@@ -46,10 +46,10 @@ export interface StoreProxy {
   readonly port: number;
   /** Arms the next request that matches. */
   arm(fault: StoreFault, matches?: Matcher): void;
-  /** Requests since the start: `PUT /bucket/key`. */
-  readonly seen: readonly string[];
+  /** Statuses of the store's own answers, in the order of their arrival. */
+  readonly statuses: readonly number[];
   /** Called before a request that matches is passed on, once. */
-  before(matches: (request: IncomingMessage) => boolean, work: () => Promise<void>): void;
+  before(matches: Matcher, work: () => Promise<void>): void;
   close(): Promise<void>;
 }
 
@@ -64,19 +64,18 @@ const SLOW_DOWN =
   '<?xml version="1.0" encoding="UTF-8"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>';
 
 export async function startStoreProxy(port: number): Promise<StoreProxy> {
-  const state = { fault: 'none' as StoreFault, matches: isPut as Matcher, seen: [] as string[] };
-  let hook: { matches: (request: IncomingMessage) => boolean; work: () => Promise<void> } | null = null;
+  const state = { fault: 'none' as StoreFault, matches: isPut as Matcher, statuses: [] as number[] };
+  let hook: { matches: Matcher; work: () => Promise<void> } | null = null;
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    state.seen.push(`${request.method} ${(request.url ?? '').split('?')[0]}`);
-    const body: Buffer[] = [];
-    for await (const chunk of request) body.push(chunk);
-    if (hook?.matches(request) === true) {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    if (hook?.matches(request, String(body)) === true) {
       const { work } = hook;
       hook = null;
       await work();
     }
-    const fault =
-      state.fault !== 'none' && state.matches(request, String(Buffer.concat(body))) ? state.fault : 'none';
+    const fault = state.fault !== 'none' && state.matches(request, String(body)) ? state.fault : 'none';
     if (fault !== 'none') state.fault = 'none';
     if (fault === 'request-lost') return void response.destroy();
     if (fault === 'slow-down') {
@@ -86,8 +85,9 @@ export async function startStoreProxy(port: number): Promise<StoreProxy> {
     if (fault === 'bad-gateway') return void response.writeHead(502).end('bad gateway');
     const { method, url: path, headers } = request;
     const upstream = httpRequest({ host: '127.0.0.1', port, method, path, headers });
-    upstream.end(Buffer.concat(body));
+    upstream.end(body);
     const [answer] = (await once(upstream, 'response')) as [IncomingMessage];
+    state.statuses.push(answer.statusCode ?? 0);
     if (fault === 'silent') return;
     if (fault === 'answer-lost') {
       answer.resume();
@@ -104,7 +104,7 @@ export async function startStoreProxy(port: number): Promise<StoreProxy> {
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
-    seen: state.seen,
+    statuses: state.statuses,
     arm: (fault, matches = isPut) => {
       state.fault = fault;
       state.matches = matches;

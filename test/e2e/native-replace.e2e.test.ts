@@ -4,16 +4,22 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { isManifestPut, isPublishing, isPut, type Store, useStore } from '../contract/destination-s3-kit.ts';
 import { System } from '../support/system.ts';
 import { TableScene, type TableSceneOptions } from '../support/system-destinations.ts';
-import { ending, Scene, tableOf } from '../support/system-scene.ts';
+import { completedBy, ending, eventually, Scene, tableOf } from '../support/system-scene.ts';
+import type { WorkerProcess } from '../support/worker-process.ts';
 
 let system: System;
+let worker: WorkerProcess;
 const store = useStore();
 beforeAll(async () => {
   system = await System.start();
-  const { access_key_id: STORE_KEY_ID, secret_access_key: STORE_KEY } = store.server.writer;
-  await system.startWorker({ STORE_KEY_ID, STORE_KEY });
+  worker = await startWorker();
 });
 afterAll(() => system.stop());
+
+function startWorker(): Promise<WorkerProcess> {
+  const { access_key_id: STORE_KEY_ID, secret_access_key: STORE_KEY } = store.server.writer;
+  return system.startWorker({ STORE_KEY_ID, STORE_KEY });
+}
 
 const SIDE_TABLES = "select relname from pg_class where relname like 'retl\\_side%' and relkind = 'r'";
 const REPLACE = { strategy: 'native-replace', safety: { max_removals: '100%', empty_snapshot: 'allow' } };
@@ -135,4 +141,23 @@ test('a table: an abort of a run whose finish cannot get its lock leaves the for
   expect(await scene.held()).toBe(6);
   await scene.completed();
   expect(await scene.targetRows()).toEqual(await scene.sourceRows());
+});
+
+test('rule 9: a finish of a killed worker that reaches the store after its successor’s changes nothing', async () => {
+  const scene = await ObjectScene.create('killed-finish');
+  const order: string[] = [];
+  let handle: Awaited<ReturnType<typeof scene.start>> | null = null;
+  store.proxy.before(isPublishing, async () => {
+    await worker.kill();
+    worker = await startWorker();
+    await eventually(async () => handle !== null);
+    if (handle !== null) await completedBy(handle);
+    order.push('completed');
+  });
+  handle = await scene.start();
+  await eventually(async () => order.length > 0);
+  const after = await store.text(scene.bucket, 'manifest.json');
+  expect(await scene.published()).toEqual(await scene.wanted());
+  await eventually(async () => store.proxy.statuses.at(-1) === 412);
+  expect(await store.text(scene.bucket, 'manifest.json')).toEqual(after);
 });
