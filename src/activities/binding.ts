@@ -36,7 +36,8 @@ export function bindDestination(
   const options = parse(adapter.optionsSchema, d.options, 'destination');
   const capabilities = adapter.capabilities(connection, options);
   if (!canMirror(capabilities, settings)) {
-    throw new RetlError('destination.baseline-unsupported', { type: adapter.type });
+    const { strategies } = capabilities;
+    throw new RetlError('destination.baseline-unsupported', { type: adapter.type, strategies });
   }
   return {
     adapter,

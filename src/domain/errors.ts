@@ -246,7 +246,8 @@ export const ERROR_CODES = {
   },
   'destination.baseline-unsupported': {
     meaning: 'The baseline or strategy of the mirror is not one that this adapter can keep.',
-    remedy: 'Use `strategy: snapshot-diff` with `baseline: new-empty`.',
+    remedy:
+      'Use `snapshot-diff` with `baseline: new-empty`; or `native-replace` with a destination that replaces its set as a whole: `s3`, or `postgres` with `swap`.',
     recourse: 'fix',
   },
   'destination.unavailable': {
