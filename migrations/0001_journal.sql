@@ -67,13 +67,14 @@ create table retl.target (
   target_key text not null unique,
   mirror_id bigint not null references retl.mirror,
   baseline text check (baseline in ('new-empty', 'tracked', 'replace')),
-  baseline_proof text check (baseline_proof in ('verified', 'attested')),
+  baseline_proof text check (baseline_proof in ('verified', 'attested', 'unknown')), -- unknown: of what is to be replaced
   baseline_note text,
   baseline_at timestamptz,
   held bigint not null default 0 check (held >= 0), -- rows of retl.membership_<target id>
   longest_removal bigint not null default 0, -- bytes: no removal payload that was ever sealed for it is longer
   created_at timestamptz not null default now(),
-  check (num_nulls(baseline, baseline_proof, baseline_at) in (0, 3))
+  check (num_nulls(baseline, baseline_proof, baseline_at) in (0, 3)),
+  check (baseline_proof <> 'unknown' or baseline = 'replace')
 );
 
 create table retl.run (
@@ -124,11 +125,12 @@ create table retl.run (
 
   -- while the guard asks about the removals above: since when, and which limit they are beyond; null: it asks nothing
   parked_at timestamptz,
-  parked_code text check (parked_code in ('empty-snapshot', 'max-removals', 'max-removal-share')),
+  parked_code text check (parked_code in ('unknown-baseline', 'empty-snapshot', 'max-removals', 'max-removal-share')),
 
   -- native replacement only
   at_finish boolean not null default false, -- an accepted upload is evidence for the finish, and becomes true with it
   replacement_status text check (replacement_status in ('accepted')),
+  replaces_unknown boolean not null default false, -- the first of a target of which nobody knows what it holds
 
   opened_at timestamptz not null default now(),
   sealed_at timestamptz,

@@ -559,6 +559,10 @@ begin
     update retl.run set held_before = v_held, planned_added = v_added, planned_changed = v_changed,
       planned_removed = v_removed, planned_unchanged = g.members - v_added - v_changed, removal_digest = v_digest,
       oversized_removals = v_too_large,
+      -- What is dropped then is nobody's number: the journal counts only what it has seen accepted.
+      replaces_unknown = r.strategy = 'native-replace'
+        and exists (select from retl.target where target_id = r.target_id and baseline_proof = 'unknown')
+        and not exists (select from retl.generation where target_id = r.target_id and state in ('promoted', 'superseded')),
       first_sequence = v_first, operations_hold_bytes = v_bytes,
       additions_end = v_first - 1 + v_added
         + case when r.strategy = 'native-replace' then g.members - v_added else v_changed end
@@ -574,6 +578,7 @@ $$;
 create function retl.beyond(r retl.run) returns text
   language sql immutable set search_path = pg_catalog, pg_temp as $$
   select case
+    when r.replaces_unknown then 'unknown-baseline'
     when r.held_before > 0 and r.planned_removed >= r.held_before
          and r.planned_added + r.planned_unchanged + r.planned_changed = 0 and r.empty_snapshot = 'hold' then 'empty-snapshot'
     when r.planned_removed > r.max_removals then 'max-removals'
@@ -649,7 +654,7 @@ begin
   if v_planned and retl.shown_digest(p_run) is distinct from retl.shown_of(p_plan_generation, p_plan_removals, p_plan_digest) then
     return jsonb_build_object('kind', 'stale');
   end if;
-  if retl.beyond(r) is not null and retl.verdict(r) is null and (v_planned or r.planned_removed <= p_approve_up_to)
+  if retl.beyond(r) is not null and retl.verdict(r) is null and (v_planned or (r.planned_removed <= p_approve_up_to and not r.replaces_unknown))
      and (r.parked_at is null or retl.approval_left(r) > 0) then
     perform retl.answer(r, 'approved', 'temporal', null, case when v_planned then 'plan' else 'input' end);
   end if;

@@ -258,6 +258,7 @@ create table retl.run (
   parked_code text,
   at_finish boolean not null default false,
   replacement_status text,
+  replaces_unknown boolean not null default false,
   opened_at timestamp with time zone not null default now(),
   sealed_at timestamp with time zone,
   closed_at timestamp with time zone,
@@ -278,7 +279,7 @@ create table retl.run (
   constraint run_max_remove_bytes_check CHECK ((max_remove_bytes >= 0)),
   constraint run_max_request_bytes_check CHECK ((max_request_bytes >= 1)),
   constraint run_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
-  constraint run_parked_code_check CHECK ((parked_code = ANY (ARRAY['empty-snapshot'::text, 'max-removals'::text, 'max-removal-share'::text]))),
+  constraint run_parked_code_check CHECK ((parked_code = ANY (ARRAY['unknown-baseline'::text, 'empty-snapshot'::text, 'max-removals'::text, 'max-removal-share'::text]))),
   constraint run_phase_check CHECK ((phase = ANY (ARRAY['init'::text, 'extract'::text, 'seal'::text, 'guard'::text, 'additions'::text, 'removals'::text, 'finish'::text, 'promote'::text, 'complete'::text]))),
   constraint run_pkey PRIMARY KEY (run_id),
   constraint run_released_check CHECK ((released = ANY (ARRAY['cancelled'::text, 'failed'::text, 'blocked'::text]))),
@@ -307,8 +308,9 @@ create table retl.target (
   longest_removal bigint not null default 0,
   created_at timestamp with time zone not null default now(),
   constraint target_baseline_check CHECK ((baseline = ANY (ARRAY['new-empty'::text, 'tracked'::text, 'replace'::text]))),
-  constraint target_baseline_proof_check CHECK ((baseline_proof = ANY (ARRAY['verified'::text, 'attested'::text]))),
+  constraint target_baseline_proof_check CHECK ((baseline_proof = ANY (ARRAY['verified'::text, 'attested'::text, 'unknown'::text]))),
   constraint target_check CHECK ((num_nulls(baseline, baseline_proof, baseline_at) = ANY (ARRAY[0, 3]))),
+  constraint target_check1 CHECK (((baseline_proof <> 'unknown'::text) OR (baseline = 'replace'::text))),
   constraint target_held_check CHECK ((held >= 0)),
   constraint target_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
   constraint target_pkey PRIMARY KEY (target_id),
@@ -366,7 +368,7 @@ function retl.begin_finish(p_run bigint, p_epoch bigint)
 function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
   returns jsonb, language plpgsql, security definer, body sha256:4efb006bc9d8ab8ed31cebea2ba8ea5997dd2aa61b8fb8c9e9e7cf7d21a1be21
 function retl.beyond(r retl.run)
-  returns text, language sql, immutable, body sha256:3af8e0e1951c9c5fb0af912df2ce6380fc6fd6d0e1de7b05ab66b44c921ac9a6
+  returns text, language sql, immutable, body sha256:aa8dc055debc3dc25133fa67d4f8c3f0572dc93c82542bb2286ac3bbdc0c6351
 function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text)
   returns void, language plpgsql, security definer, body sha256:2aa710ad3c5692768db8b075ceaf570304b0a3ccb5a6b2de6ee5bb444384b9ac
 function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint)
@@ -392,7 +394,7 @@ function retl.fold_first(p_target bigint)
 function retl.generation_digest(p_generation bigint)
   returns bytea, language plpgsql, body sha256:d41a20b0bbb5146c88545ab034cbff0f4aa0096e233340ac9200fa70e5ee222c
 function retl.guard(p_run bigint, p_epoch bigint, p_approve_up_to bigint DEFAULT NULL::bigint, p_plan_generation bytea DEFAULT NULL::bytea, p_plan_removals bigint DEFAULT NULL::bigint, p_plan_digest bytea DEFAULT NULL::bytea)
-  returns jsonb, language plpgsql, security definer, body sha256:edb69a70b3e739f0e6d8064d952dc608f5fe394383d88a3950c162ad327ab194
+  returns jsonb, language plpgsql, security definer, body sha256:da35e939c062f69f6a6544bc21b4d20770e5951dbe465b6805b7ecd8be38ed04
 function retl.has_unresolved(p_run bigint)
   returns boolean, language sql, stable, body sha256:6a32fa1e46ffb7f04ef5396a3d26212d8b87e5487681759d4af40dd275d2346e
 function retl.held_by(p_target bigint, p_identity bytea, OUT sequence bigint, OUT payload_hash bytea)
@@ -426,7 +428,7 @@ function retl.next_poll(p_ms bigint)
 function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_next_poll_ms bigint)
   returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
 function retl.plan(p_run bigint, p_epoch bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:9ebe97fad01cd6f09ff4cfdd4a35f7b8e3bacebdcc369c6b92edc1ca1116c3de
+  returns jsonb, language plpgsql, security definer, body sha256:936b2fe18afc577fefab1261a11555696e85f6b0e9c832e4d4586f0ba0cdb05e
 function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
   returns void, language plpgsql, security definer, body sha256:31a2ed01321e1833f5b0e6a8db3fc241cc71e1a636ca1b717f4f635588e3a121
 function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch bytea, p_hash bytea, p_bytes bigint)

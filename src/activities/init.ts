@@ -54,37 +54,37 @@ async function notReady(a: RunAttempt, w: OpenWriter): Promise<StepResult | null
 
 /**
  * Rule for `new-empty`: the adapter looks where it can, else an operator vouches; `null`: it is on record. A native
- * replacement needs no knowledge of what is there, only the right to replace it, which the preflight has verified.
+ * replacement needs only the right to replace, which the preflight has verified; but what a target holds that nobody has
+ * vouched for the guard asks about first.
  */
 async function baselineNotProven(a: RunAttempt, w: OpenWriter): Promise<StepResult | null> {
   if (a.record.baseline !== null) return null;
   const { kind, attested } = a.settings.baseline;
-  if (kind === 'replace') {
-    await recordBaseline(
-      a.deps.journal,
-      a.attempt,
-      kind,
-      attested === null ? 'verified' : 'attested',
-      attested,
-    );
-    return null;
-  }
   const check: EmptyCheck = await w.writer.checkEmpty();
   switch (check.kind) {
     case 'empty':
       await recordBaseline(a.deps.journal, a.attempt, kind, 'verified', null);
       return null;
     case 'not-empty':
+      if (kind === 'replace') return replaced(a, attested);
       throw new RetlError('destination.not-empty', { mirror: a.record.mirror });
     case 'misconfigured':
       throw new RetlError('destination.misconfigured', { check: check.code });
     case 'failed':
       return away(a, check.code);
     case 'cannot-look':
+      if (kind === 'replace') return replaced(a, attested);
       if (attested === null) throw new RetlError('destination.baseline-unknown', { mirror: a.record.mirror });
       await recordBaseline(a.deps.journal, a.attempt, kind, 'attested', attested);
       return null;
   }
+}
+
+/** Something is there, or may be, that the journal has never seen accepted. */
+async function replaced(a: RunAttempt, attested: string | null): Promise<null> {
+  const proof = attested === null ? 'unknown' : 'attested';
+  await recordBaseline(a.deps.journal, a.attempt, 'replace', proof, attested);
+  return null;
 }
 
 /** Nothing has been sent yet: the run waits, visibly, each time for about as long as it has waited already. */

@@ -23,6 +23,8 @@ export function showParked(output: Output, mirror: string, parked: Parked, isLas
 
 /** For a place in a line: what the run would do. */
 export function parkedWords({ code, removals, held }: Pick<Parked, 'code' | 'removals' | 'held'>): string {
+  if (code === 'unknown-baseline')
+    return 'it would replace whatever the target holds, for which nobody has vouched';
   const share = held === 0 ? '' : ` (${percent(removals / held)})`;
   const what = `it would remove ${whole(removals)} of ${whole(held)} members${share}`;
   return code === 'empty-snapshot' ? `the query gave no member; ${what}` : what;
@@ -57,6 +59,8 @@ export function deadlineWords(deadlineMs: number, now: number): string {
 /** The setting that the run is beyond. */
 export function limitWords(code: GuardCode): string {
   switch (code) {
+    case 'unknown-baseline':
+      return 'what is known: `baseline: {kind: replace, attested: "…"}` says that it may go';
     case 'empty-snapshot':
       return '`safety.empty_snapshot`';
     case 'max-removals':

@@ -83,7 +83,7 @@ export interface Parked {
 }
 
 /** Which limit a run is beyond. */
-export type GuardCode = 'empty-snapshot' | 'max-removals' | 'max-removal-share';
+export type GuardCode = 'unknown-baseline' | 'empty-snapshot' | 'max-removals' | 'max-removal-share';
 
 export type Outcome = 'completed' | 'cancelled' | 'aborted';
 

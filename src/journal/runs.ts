@@ -142,7 +142,7 @@ export async function recordBaseline(
   db: Queryable,
   a: Attempt,
   baseline: string,
-  proof: 'verified' | 'attested',
+  proof: 'verified' | 'attested' | 'unknown',
   note: string | null,
 ): Promise<void> {
   await call(db, 'retl.record_baseline($1,$2,$3,$4,$5)', [a.run, a.epoch, baseline, proof, note]);

@@ -10,7 +10,12 @@ import {
 import { fail } from './endings.ts';
 
 const KEYS: readonly string[] = ['mirror', 'approveUpTo', 'plan', 'carried'] satisfies (keyof MirrorInput)[];
-const CODES: readonly Parked['code'][] = ['empty-snapshot', 'max-removals', 'max-removal-share'];
+const CODES: readonly Parked['code'][] = [
+  'unknown-baseline',
+  'empty-snapshot',
+  'max-removals',
+  'max-removal-share',
+];
 const REQUESTS: readonly Carried['control'][] = ['none', 'cancel', 'abort'];
 
 /** @throws ApplicationFailure `invalid` */

@@ -177,8 +177,12 @@ function parkedInWords(
   { removals, held, code, shown, deadlineMs }: Parked,
 ): readonly string[] {
   const share = held === 0 ? '' : ` (${((removals / held) * 100).toFixed(1)} %)`;
+  const what =
+    code === 'unknown-baseline'
+      ? 'it would replace whatever the target holds, for which nobody has vouched'
+      : `it would remove ${removals} of ${held} members${share}`;
   return [
-    `### Parked by the guard: it would remove ${removals} of ${held} members${share}`,
+    `### Parked by the guard: ${what}`,
     '',
     `That is beyond the mirror’s \`safety\` limits (${code}). The run waits for an answer until ` +
       `**${new Date(deadlineMs).toISOString()}**; without one it counts as rejected.`,

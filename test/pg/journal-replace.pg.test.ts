@@ -13,7 +13,7 @@ import { memberOf } from '../../src/journal/membership.ts';
 import { applyUploads, confirmReplacement, recordReplaced } from '../../src/journal/replacement.ts';
 import { countRun, loadRun } from '../../src/journal/run-record.ts';
 import type { AdmitRequest } from '../../src/journal/runs.ts';
-import { admit, closeRun, promote } from '../../src/journal/runs.ts';
+import { admit, closeRun, promote, recordBaseline } from '../../src/journal/runs.ts';
 import { verifyLog } from '../../src/journal/verify-log.ts';
 import { createTestJournal, stateOf, type TestJournal } from '../support/journal.ts';
 import { admission, identityHash, rowsOf, ScriptedRun } from '../support/journal-run.ts';
@@ -274,6 +274,56 @@ describe('visible at the finish', () => {
       `select o.identity_hash from retl.operation_${run.run} o join retl.rejection using (sequence)`,
     );
     expect(rows).toHaveLength(1);
+  });
+});
+
+describe('a target of which nobody knows what it holds', () => {
+  async function planned(
+    proof: 'unknown' | 'attested' | 'verified',
+    mirror = nameNew(),
+  ): Promise<ScriptedRun> {
+    const run = await open(mirror, 'at_finish');
+    await recordBaseline(journal.runtime, run.attempt, 'replace', proof, null);
+    await run.step('init');
+    await run.load(rowsOf(FIRST));
+    await run.seal();
+    return run;
+  }
+
+  test('the guard asks before the first replacement, whatever number was approved beforehand, and not before a later one', async () => {
+    const mirror = nameNew();
+    const run = await planned('unknown', mirror);
+    const asked = await run.plan({ approveUpTo: 1_000_000 });
+    expect(asked).toMatchObject({ kind: 'held', code: 'unknown-baseline', removals: 0 });
+    const { rows } = await journal.admin.query<{ shown: Buffer }>('select retl.shown_digest($1) as shown', [
+      run.run,
+    ]);
+    await journal.runtime.query(`select retl.decide($1, $2, 'approved', 'somebody', 'looked', 'cli')`, [
+      run.run,
+      rows[0]?.shown,
+    ]);
+    expect((await run.plan()).kind).toBe('passed');
+    await run.deliver('upsert', { size: 5 });
+    await run.beginRemovals();
+    await run.beginFinish();
+    await run.step('finish');
+    await promoted(run);
+    const next = await open(mirror, 'at_finish');
+    await next.init();
+    await next.load(rowsOf(SECOND));
+    await next.seal();
+    expect((await next.plan()).kind).toBe('passed');
+  });
+
+  test('nobody is asked where the target was seen to be empty, or somebody has vouched', async () => {
+    for (const proof of ['verified', 'attested'] as const)
+      expect((await (await planned(proof)).plan()).kind).toBe('passed');
+  });
+
+  test('a target that is diffed against is known, or is not written', async () => {
+    const run = await ScriptedRun.open(journal.runtime, { mirror: nameNew() });
+    const record = recordBaseline(journal.runtime, run.attempt, 'new-empty', 'unknown', null);
+    expect(await stateOf(record)).toBe('23514');
   });
 });
 
