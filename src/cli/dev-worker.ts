@@ -1,4 +1,4 @@
-/** The worker of `retl dev`: started anew when retl.yaml changes. */
+/** The worker of `retl dev`: started anew when retl.yaml or .env changes. */
 
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,6 +8,8 @@ import type { GuardedChild } from '../dev/guarded-child.ts';
 import type { Output } from './output.ts';
 import { isReady, jsonLines, workerCommandLine } from './worker-process.ts';
 
+/** What references may lead to, beside the process’s own environment. */
+const ENVIRONMENT_FILE = '.env';
 const LOOK_EVERY_MS = 1_000;
 const STOP_WITHIN_MS = 20_000;
 
@@ -27,12 +29,12 @@ export class DevWorker {
       const changed = this.change(seen);
       const first = await Promise.race([end, changed.seen, child.exited.then(() => 'ended' as const)]);
       if (first === 'ended')
-        this.output.note('The worker has ended; it starts again when retl.yaml changes.');
+        this.output.note('The worker has ended; it starts again when retl.yaml or .env changes.');
       const next = first === 'ended' ? await Promise.race([end, changed.seen]) : first;
       changed.stop();
       await child.stop();
       if (next === 'stopped') return;
-      this.output.note('retl.yaml has changed; the worker starts anew.');
+      this.output.note('retl.yaml or .env has changed; the worker starts anew.');
     }
   }
 
@@ -72,6 +74,8 @@ export class DevWorker {
 
 /** Size and time of what the worker reads once, at its start; mirrors are read anew for every run. */
 async function fingerprint(projectDir: string): Promise<string> {
-  const found = await stat(join(projectDir, PROJECT_FILE)).catch(() => null);
-  return `${found?.size ?? 0}:${found?.mtimeMs ?? 0}`;
+  const files = await Promise.all(
+    [PROJECT_FILE, ENVIRONMENT_FILE].map((name) => stat(join(projectDir, name)).catch(() => null)),
+  );
+  return files.map((found) => `${found?.size ?? 0}:${found?.mtimeMs ?? 0}`).join(' ');
 }

@@ -11,10 +11,10 @@ export interface Ran {
 }
 
 // Not bin/retl.js: where the project has been built, that would try yesterday's code.
-const RETL = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
+export const RETL = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url));
 
 /** What a developer's own shell may hold must not decide a test. */
-function cleanEnvironment(): NodeJS.ProcessEnv {
+export function cleanEnvironment(): NodeJS.ProcessEnv {
   const own = /^(RETL_|TEMPORAL_|NO_COLOR|FORCE_COLOR)/;
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !own.test(name)));
 }

@@ -20,7 +20,7 @@ export function devCommand(): Command {
       description:
         'Starts a PostgreSQL server with the journal, a Temporal server with its UI and a worker, until Ctrl-C. Their data ' +
         'is kept in .retl/dev. While it runs, the other commands find it by themselves. Mirrors are read anew for ' +
-        'every run; when retl.yaml changes, the worker starts again.',
+        'every run; when retl.yaml or .env changes, the worker starts again.',
       examples: [
         ['retl dev', 'start, and stop with Ctrl-C'],
         ['retl dev --fresh', 'forget what earlier starts have kept'],
