@@ -5,18 +5,17 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PROJECT_FILE } from '../config/load-base.ts';
 import type { GuardedChild } from '../dev/guarded-child.ts';
+import { currentEnvironment, type Project } from './environment.ts';
 import type { Output } from './output.ts';
 import { isReady, jsonLines, workerCommandLine } from './worker-process.ts';
 
-/** What references may lead to, beside the process’s own environment. */
-const ENVIRONMENT_FILE = '.env';
 const LOOK_EVERY_MS = 1_000;
 const STOP_WITHIN_MS = 20_000;
 
 export class DevWorker {
   constructor(
     private readonly output: Output,
-    private readonly projectDir: string,
+    private readonly project: Project,
     private readonly environment: { readonly [name: string]: string },
   ) {}
 
@@ -24,7 +23,7 @@ export class DevWorker {
   async runUntil(stopped: Promise<unknown>): Promise<void> {
     const end = stopped.then(() => 'stopped' as const);
     for (;;) {
-      const seen = await fingerprint(this.projectDir);
+      const seen = await fingerprint(this.project);
       const child = await this.start();
       const changed = this.change(seen);
       const first = await Promise.race([end, changed.seen, child.exited.then(() => 'ended' as const)]);
@@ -40,8 +39,9 @@ export class DevWorker {
 
   private async start(): Promise<GuardedChild> {
     const { spawnGuarded } = await import('../dev/guarded-child.ts');
-    const child = await spawnGuarded(process.execPath, workerCommandLine(['--project', this.projectDir]), {
-      spawn: { env: { ...process.env, ...this.environment }, stdio: ['ignore', 'pipe', 'inherit'] },
+    const env = { ...(await currentEnvironment(this.project)), ...this.environment };
+    const child = await spawnGuarded(process.execPath, workerCommandLine(['--project', this.project.dir]), {
+      spawn: { env, stdio: ['ignore', 'pipe', 'inherit'] },
       stopSignal: 'SIGTERM',
       stopWithinMs: STOP_WITHIN_MS,
     });
@@ -60,7 +60,7 @@ export class DevWorker {
   private change(seen: string): { readonly seen: Promise<'changed'>; stop(): void } {
     let looking = true;
     const look = async (): Promise<'changed'> => {
-      while (looking && (await fingerprint(this.projectDir)) === seen) await sleep(LOOK_EVERY_MS);
+      while (looking && (await fingerprint(this.project)) === seen) await sleep(LOOK_EVERY_MS);
       return 'changed';
     };
     return {
@@ -73,9 +73,9 @@ export class DevWorker {
 }
 
 /** Size and time of what the worker reads once, at its start; mirrors are read anew for every run. */
-async function fingerprint(projectDir: string): Promise<string> {
+async function fingerprint({ dir, envFiles }: Project): Promise<string> {
   const files = await Promise.all(
-    [PROJECT_FILE, ENVIRONMENT_FILE].map((name) => stat(join(projectDir, name)).catch(() => null)),
+    [PROJECT_FILE, ...envFiles].map((name) => stat(join(dir, name)).catch(() => null)),
   );
   return files.map((found) => `${found?.size ?? 0}:${found?.mtimeMs ?? 0}`).join(' ');
 }

@@ -25,6 +25,10 @@ export interface Project {
   readonly secrets: SecretAccess;
   /** The environment of `retl.yaml` that was chosen; `null` where none was. */
   readonly environment: string | null;
+  /** The files that variables were read from, by their names in the folder. */
+  readonly envFiles: readonly string[];
+  /** Names of the variables that came from those files, and not from the process's own environment. */
+  readonly fromFiles: ReadonlySet<string>;
 }
 
 /**
@@ -40,21 +44,30 @@ export async function openProject(named: string | undefined, chosen?: string): P
   });
   process.env[ENVIRONMENT_VARIABLE] = environment ?? '';
   const isName = environment !== null && ENVIRONMENT_NAME.test(environment);
-  if (isName) addVariables(await variablesOf(join(dir, `${ENV_FILE}.${environment}`)));
-  addVariables(shared);
-  if (isName || environment === null) addVariables(await variablesOf(join(dir, devEnvFile(environment))));
-  return { dir, secrets: secretsOf(dir), environment };
+  const envFiles = isName ? [`${ENV_FILE}.${environment}`, ENV_FILE] : [ENV_FILE];
+  const read = isName || environment === null ? [...envFiles, devEnvFile(environment)] : envFiles;
+  const found = await variablesIn(dir, read);
+  const fromFiles = new Set(Object.keys(found).filter((name) => process.env[name] === undefined));
+  for (const name of fromFiles) process.env[name] = found[name];
+  return { dir, secrets: secretsOf(dir), environment, envFiles, fromFiles };
+}
+
+/** This process's environment as it would be if it started now: its files are read again. */
+export async function currentEnvironment({ dir, envFiles, fromFiles }: Project): Promise<Variables> {
+  const own = Object.entries(process.env).filter(([name]) => !fromFiles.has(name));
+  return { ...(await variablesIn(dir, envFiles)), ...Object.fromEntries(own) };
+}
+
+/** What stands in an earlier file goes before. */
+async function variablesIn(dir: string, files: readonly string[]): Promise<Variables> {
+  const all = await Promise.all(files.map((file) => variablesOf(join(dir, file))));
+  return Object.assign({}, ...all.reverse());
 }
 
 type Variables = { readonly [name: string]: string | undefined };
 
 async function variablesOf(file: string): Promise<Variables> {
   return parseEnv(await readFile(file, 'utf8').catch(() => ''));
-}
-
-/** What is there already goes before. */
-function addVariables(variables: Variables): void {
-  for (const [name, value] of Object.entries(variables)) process.env[name] ??= value;
 }
 
 /**

@@ -51,7 +51,7 @@ async function dev({ output, project, options }: Invocation): Promise<ExitCode> 
       output.note(
         '`journal.url` of retl.yaml is not RETL_JOURNAL_URL: the worker uses the journal named there.',
       );
-    const worker = new DevWorker(output, project.dir, environment);
+    const worker = new DevWorker(output, project, environment);
     await worker.runUntil(stopped);
   } finally {
     await rm(join(project.dir, devEnvFile(project.environment)), { force: true });
