@@ -10,7 +10,13 @@ import { Reader, stepsOf } from './guide.ts';
 import { page } from './pages.ts';
 
 /** Each goes on where the one before has stopped. */
-const GUIDES = ['first-mirror', 'own-query-and-destination'];
+const GUIDES = [
+  'first-mirror',
+  'own-query-and-destination',
+  'worrying-removal',
+  'blocked-or-parked',
+  'changing-a-mirror',
+];
 
 let home: string;
 let reader: Reader;
