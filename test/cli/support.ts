@@ -32,6 +32,8 @@ export interface Running {
   readonly ended: Promise<Ran>;
   /** Resolves once the text stands in its output; rejects where the process ends without it. */
   says(text: string): Promise<void>;
+  /** The first line of its output that holds the text, once it stands there; rejects where the process ends without it. */
+  line(text: string): Promise<string | undefined>;
   signal(signal: NodeJS.Signals): void;
 }
 
@@ -55,6 +57,10 @@ export function startRetl(args: readonly string[], { cwd, env = {} }: RunOptions
   return {
     ended,
     says: (words) => said(() => text.stdout + text.stderr, words, ended),
+    async line(words) {
+      await said(() => text.stdout, words, ended);
+      return text.stdout.split('\n').find((line) => line.includes(words));
+    },
     signal: (signal) => void child.kill(signal),
   };
 }
