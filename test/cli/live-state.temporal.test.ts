@@ -31,7 +31,13 @@ beforeAll(async () => {
   });
   working = worker.run();
   folder = await createTestProject({ 'retl.yaml': `${PROJECT}temporal:\n  address: ${server.address}\n` });
-  project = { dir: folder.folder, environment: null, envFiles: [], fromFiles: new Set<string>(), secrets: secretsOf(folder.folder) };
+  project = {
+    dir: folder.folder,
+    environment: null,
+    envFiles: [],
+    fromFiles: new Set<string>(),
+    secrets: secretsOf(folder.folder),
+  };
   const { address } = server;
   temporal = await connectClient({ profile: null, address, namespace: null, taskQueue: TASK_QUEUE });
 });

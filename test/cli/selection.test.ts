@@ -16,7 +16,13 @@ beforeAll(async () => {
     'mirrors/vip-south.yaml': `${MIRROR}tags: vip\n`,
     'mirrors/churn.yaml': MIRROR,
   });
-  project = { dir: folder.folder, secrets: secretsOf(folder.folder), environment: null, envFiles: [], fromFiles: new Set<string>() };
+  project = {
+    dir: folder.folder,
+    secrets: secretsOf(folder.folder),
+    environment: null,
+    envFiles: [],
+    fromFiles: new Set<string>(),
+  };
 });
 afterAll(() => folder.remove());
 
@@ -62,7 +68,13 @@ test('names that the journal alone knows can be chosen too', async () => {
 
 test('a folder without mirrors takes a name as it is: the worker’s configuration has the last word', async () => {
   const empty = await createTestProject({ 'retl.yaml': PROJECT });
-  const elsewhere = { dir: empty.folder, secrets: secretsOf(empty.folder), environment: null, envFiles: [], fromFiles: new Set<string>() };
+  const elsewhere = {
+    dir: empty.folder,
+    secrets: secretsOf(empty.folder),
+    environment: null,
+    envFiles: [],
+    fromFiles: new Set<string>(),
+  };
   expect(await selectMirrors({ project: elsewhere, args: ['vip'], options: {} })).toMatchObject({
     mirrors: ['vip'],
   });
@@ -71,7 +83,13 @@ test('a folder without mirrors takes a name as it is: the worker’s configurati
 
 test('tags of files with errors are not guessed at', async () => {
   const broken = await createTestProject({ 'retl.yaml': PROJECT, 'mirrors/a.yaml': 'nonsense: 1\n' });
-  const there = { dir: broken.folder, secrets: secretsOf(broken.folder), environment: null, envFiles: [], fromFiles: new Set<string>() };
+  const there = {
+    dir: broken.folder,
+    secrets: secretsOf(broken.folder),
+    environment: null,
+    envFiles: [],
+    fromFiles: new Set<string>(),
+  };
   await expect(selectMirrors({ project: there, args: [], options: { tag: ['vip'] } })).rejects.toBeInstanceOf(
     InvalidProject,
   );

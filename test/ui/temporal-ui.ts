@@ -75,6 +75,32 @@ async function open(path: string): Promise<void> {
   await page.goto(`${ui}/namespaces/default/${path}`);
 }
 
+/** The tab of a run's page where the current details stand. */
+async function openDetails(workflow: string): Promise<void> {
+  await open(`workflows/${encodeURIComponent(workflow)}`);
+  await page.getByRole('tab', { name: 'User Metadata' }).or(page.getByText('User Metadata')).first().click();
+}
+
+/** The UI renders Markdown in a frame of its own. */
+async function shows(text: string): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const found = await Promise.all(
+          page.frames().map((frame) =>
+            frame
+              .getByText(text)
+              .count()
+              .catch(() => 0),
+          ),
+        );
+        return found.some((count) => count > 0);
+      },
+      { timeout: 30_000, message: text },
+    )
+    .toBe(true);
+}
+
 async function picture(name: string): Promise<void> {
   await page.screenshot({ path: join(PICTURES, `${name}.png`) });
 }
@@ -83,9 +109,9 @@ test('a parked run shows what it would do, until when it waits and how to answer
   expect((await run('run', 'example')).code).toBe(0);
   await rewrite('mirrors/example.yaml', "plan = 'vip'", "plan = 'no such plan'");
   expect((await run('run', 'example')).code).toBe(4);
-  await open('workflows/mirror%2Fexample');
-  await page.getByText('Parked by the guard: it would remove 100 of 100 members').waitFor();
-  await page.getByText('retl approve example').first().waitFor();
+  await openDetails('mirror/example');
+  await shows('Parked by the guard: it would remove 100 of 100 members');
+  await shows('retl approve example');
   await picture('parked');
 });
 
@@ -95,9 +121,9 @@ test('a blocked run names the batch, and what to do about it', async () => {
     request.socket.destroy();
   };
   expect((await run('run', 'newsletter')).code).toBe(6);
-  await open('workflows/mirror%2Fnewsletter');
-  await page.getByText('Waits (blocked').first().waitFor();
-  await page.getByText('retl resolve').first().waitFor();
+  await openDetails('mirror/newsletter');
+  await shows('Waits (blocked');
+  await shows('retl resolve');
   await picture('blocked');
 });
 
@@ -109,17 +135,13 @@ test('the list is filtered by mirror, phase and outcome', async () => {
   await listed('RetlPhase="parked"', 'mirror/example');
   await listed('RetlPhase="blocked"', 'mirror/newsletter');
   await listed('RetlMirror="example" AND RetlOutcome="completed"', 'mirror/example');
-  await open('workflows');
-  await page.getByRole('link', { name: 'mirror/newsletter' }).first().waitFor();
   await picture('list');
 });
 
-test('an update sent from the page answers a parked run, and the history says what each step was for', async () => {
-  const status = JSON.parse((await run('status', 'example', '--json')).stdout);
-  expect(JSON.stringify(status)).toContain('sha256:');
+test('the history says what each step and each wait was for', async () => {
   expect((await run('reject', 'example', '--yes', '--because', 'a ruined query')).code).toBe(0);
   await open('workflows/mirror%2Fexample');
-  await page.getByText('Failed').first().waitFor();
   await page.getByText('Hold the plan against the safety limits').first().waitFor();
+  await page.getByText('Wait for an answer to the guard').first().waitFor();
   await picture('history');
 });
