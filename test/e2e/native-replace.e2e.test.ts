@@ -69,7 +69,12 @@ test('a table: each run uploads the whole set, and the table holds exactly it', 
     target:
       "create table audience (id text primary key, plan text); insert into audience values ('foreign', 'x')",
   });
-  expect((await scene.completed()).counts).toMatchObject({ added: 10 });
+  const handle = await scene.start();
+  const asked = await scene.untilParked(handle);
+  expect(asked.code).toBe('unknown-baseline');
+  expect(await scene.targetRows()).toEqual([{ id: 'foreign', plan: 'x' }]);
+  await scene.answer(handle, 'approve', asked);
+  expect((await completedBy(handle)).counts).toMatchObject({ added: 10, uploaded: 10 });
   expect(await scene.targetRows()).toEqual(await scene.sourceRows());
   await scene.exec(`delete from $table where id in ('m001', 'm009');
     update $table set plan = 'gold' where id = 'm010'; insert into $table values ('new', null)`);
