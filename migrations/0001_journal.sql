@@ -105,6 +105,11 @@ create table retl.run (
   max_batch_rows integer not null check (max_batch_rows between 1 and 100000),
   max_request_bytes bigint not null check (max_request_bytes >= 1),
   may_resend boolean not null, -- the same request twice equals once (rule 3): its adapter has declared so
+  -- rule 5: whether a rejection stops it, and how many members may be rejected before it holds
+  on_rejection text not null default 'stop' check (on_rejection in ('stop', 'continue', 'tolerate')),
+  max_rejections bigint check (max_rejections >= 0),
+  max_rejection_share numeric check (max_rejection_share between 0 and 1), -- of the members it desires or removes
+  refresh_after_ms bigint check (refresh_after_ms > 0), -- unchanged members accepted longer ago are sent again
   max_remove_bytes bigint check (max_remove_bytes >= 0), -- of one removal payload alone; known from the seal on
   -- what besides a payload decides how it arrives: its hashes are sha256(write_form || E'\n' || upsert), or sha256(upsert)
   -- where this is empty; known from the loading on
@@ -115,7 +120,8 @@ create table retl.run (
   planned_added bigint,
   planned_changed bigint,
   planned_removed bigint,
-  planned_unchanged bigint,
+  planned_unchanged bigint, -- those that are sent again among them
+  planned_refreshed bigint not null default 0,
   removal_digest retl.sha256,
   oversized_removals bigint not null default 0, -- of the planned ones: over the byte limit of one operation
   first_sequence bigint, -- of this run's operations
@@ -142,7 +148,10 @@ create table retl.run (
   check ((closing is null) = (closed_at is null)),
   check ((closing = 'completed') = (phase = 'complete')),
   check (closing is null or released is null),
-  check (strategy = 'native-replace' or (not at_finish and replacement_status is null))
+  check (strategy = 'native-replace' or (not at_finish and replacement_status is null)),
+  check (num_nonnulls(max_rejections, max_rejection_share) = (on_rejection = 'tolerate')::integer),
+  -- Rule 5: a replacement drops at its finish whatever was not uploaded.
+  check (strategy = 'snapshot-diff' or on_rejection = 'stop')
 );
 -- One open run per mirror and per target, however it was started.
 create unique index run_open_mirror on retl.run (mirror_id) where closing is null;
@@ -226,6 +235,7 @@ create table retl.batch (
   request_bytes bigint not null check (request_bytes >= 0),
   reason retl.code,
   refusal text,            -- the provider's own words about the whole request; shown by `retl rejections` only
+  divisible boolean not null default false, -- refused for one operation, perhaps, that was not looked for to the end
   prepared_epoch bigint not null,
   sent_epoch bigint,
   settled_epoch bigint, -- of the attempt that settled or refused it
@@ -258,6 +268,7 @@ create table retl.batch (
   check ((state in ('settled', 'refused', 'uploaded')) = (settled_epoch is not null)),
   check ((state in ('settled', 'uploaded')) <= (receipt is not null)),
   check (state <> 'uploaded' or action = 'upsert'),
+  check (not divisible or (state = 'refused' and operations is not null)),
   check (state not in ('settled', 'uploaded') or action not in ('upsert', 'remove')
          or (accepted >= 0 and rejected >= 0 and accepted + rejected = upper(operations) - lower(operations)) is true),
   check (not upper_inf(operations) and not lower_inf(operations)),
@@ -284,6 +295,19 @@ create table retl.rejection (
   recorded_at timestamptz not null default now()
 );
 create index rejection_run on retl.rejection (run_id);
+
+-- Rule 5: what a promoted run has tolerated. The target's membership of such an identity is its last accepted payload, or
+-- none, until a later run has it accepted. The newest promotion's are those that stand.
+create table retl.exception (
+  sequence bigint primary key, -- of the operation that was rejected, alone or with its whole request
+  run_id bigint not null references retl.run,
+  identity_hash retl.sha256 not null,
+  change "char" not null,
+  held_sequence bigint, -- the operation by which the target holds the identity; null: it does not
+  held_payload_hash retl.sha256,
+  check ((held_sequence is null) = (held_payload_hash is null))
+);
+create index exception_run on retl.exception (run_id);
 
 -- Answers to what the guard asked. Each is bound to the digest of what was shown, and answers no other set of removals. The
 -- first answer to a question stands.
@@ -325,6 +349,7 @@ create trigger append_only before update or delete or truncate on retl.approval
   for each statement execute function retl.refuse_change();
 -- These may be pruned one day, but never rewritten.
 create trigger append_only before update on retl.rejection for each statement execute function retl.refuse_change();
+create trigger append_only before update on retl.exception for each statement execute function retl.refuse_change();
 create trigger append_only before update on retl.revision for each statement execute function retl.refuse_change();
 
 -- Rule 6: a settled or refused receipt is never changed; only its folding into the membership is noted.

@@ -95,7 +95,9 @@ create function retl.admit(
   p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint,
   p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean,
   p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text,
-  p_closed_holder text, p_resume_after timestamptz, p_at_finish boolean default false
+  p_closed_holder text, p_resume_after timestamptz, p_at_finish boolean default false,
+  p_on_rejection text default 'stop', p_max_rejections bigint default null, p_max_rejection_share numeric default null,
+  p_refresh_after_ms bigint default null
 ) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -106,11 +108,14 @@ declare
 begin
   perform retl.require_writer();
   if num_nulls(p_mirror, p_strategy, p_target_key, p_settings, p_settings_digest, p_namespace, p_cluster, p_workflow_id,
-       p_first_run_id, p_resume_after, p_at_finish) > 0 then
+       p_first_run_id, p_resume_after, p_at_finish, p_on_rejection) > 0 then
     raise exception 'an argument is missing' using errcode = 'RM003';
   end if;
   if p_at_finish and p_strategy <> 'native-replace' then
     raise exception 'uploads that count only once they are finished cannot be diffed' using errcode = 'RM003';
+  end if;
+  if p_strategy = 'native-replace' and p_on_rejection <> 'stop' then
+    raise exception 'rule 5: a rejection always stops a native replacement' using errcode = 'RM003';
   end if;
   if p_settings_digest <> sha256(convert_to(p_settings, 'UTF8')) then
     raise exception 'the digest is not that of the settings' using errcode = 'RM003';
@@ -183,11 +188,12 @@ begin
   insert into retl.run (mirror_id, target_id, revision_id, strategy, epoch,
       holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id,
       max_removal_share, max_removals, empty_snapshot, approval_deadline_ms, max_batch_rows, max_request_bytes, may_resend,
-      at_finish)
+      at_finish, on_rejection, max_rejections, max_rejection_share, refresh_after_ms)
     values (m.mirror_id, t.target_id, v_revision, p_strategy, nextval('retl.epoch'),
       p_namespace, p_cluster, p_workflow_id, p_first_run_id,
       p_max_removal_share, p_max_removals, p_empty_snapshot, p_approval_deadline_ms, p_max_batch_rows,
-      p_max_request_bytes, p_may_resend, p_at_finish)
+      p_max_request_bytes, p_may_resend, p_at_finish, p_on_rejection, p_max_rejections, p_max_rejection_share,
+      p_refresh_after_ms)
     returning * into r;
   insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'admit');
   return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', 'fresh');
@@ -477,6 +483,15 @@ begin
 end
 $$;
 
+-- The operations of the run's target that were accepted longer ago than it leaves an unchanged member alone; null: none. The
+-- time of an acceptance is that of its log entry.
+create function retl.accepted_before(r retl.run) returns int8multirange
+  language sql stable set search_path = pg_catalog, pg_temp as $$
+  select range_agg(int8range(e.first_sequence, e.last_sequence, '[]')) from retl.log_entry e
+  where e.target_id = r.target_id and e.kind = 'additions'
+    and e.recorded_at < clock_timestamp() - r.refresh_after_ms * interval '1 ms'
+$$;
+
 -- Diffs the sealed generation against the membership and writes the additions as a dense sequence. Removals are counted, not planned (rule 1). Called again, it returns the plan there is.
 create function retl.plan(p_run bigint, p_epoch bigint) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -487,6 +502,8 @@ declare
   v_first bigint;
   v_added bigint;
   v_changed bigint;
+  v_refreshed bigint;
+  v_stale int8multirange;
   v_removed bigint;
   v_digest bytea;
   v_bytes boolean;
@@ -505,20 +522,28 @@ begin
     v_first := (p_run << 32) + 1;
 
     -- The first form is narrow, and in the order of the generation's rows: what is sent from them is then read in the
-    -- order in which it lies on the disk. A native replacement uploads unchanged members too.
+    -- order in which it lies on the disk. A native replacement uploads unchanged members too; otherwise one is sent again
+    -- where it was accepted too long ago.
+    if r.refresh_after_ms is not null and r.strategy = 'snapshot-diff' then
+      v_stale := retl.accepted_before(r);
+    end if;
     execute format('create table retl.operation_%1$s as
       select %2$s::bigint + row_number() over (order by g.row_no) - 1 as sequence,
         case when m.identity_hash is null then ''a'' when m.payload_hash <> g.payload_hash then ''c'' else ''u'' end::"char"
           as change,
         g.identity_hash, g.payload_hash, g.row_no
       from retl.generation_%3$s g left join retl.membership_%4$s m on m.identity_hash = g.identity_hash
-      where g.kind = 1 and (%5$L or m.payload_hash is distinct from g.payload_hash)',
-      p_run, v_first, g.generation_id, r.target_id, r.strategy = 'native-replace');
-    execute format('select count(*) filter (where change = ''a''), count(*) filter (where change = ''c'')
-      from retl.operation_%s', p_run) into v_added, v_changed;
+      where g.kind = 1 and (%5$L or m.payload_hash is distinct from g.payload_hash%6$s)',
+      p_run, v_first, g.generation_id, r.target_id, r.strategy = 'native-replace',
+      case when v_stale is not null then format(' or m.sequence <@ %L::int8multirange', v_stale) end);
+    execute format('select count(*) filter (where change = ''a''), count(*) filter (where change = ''c''),
+      count(*) filter (where change = ''u'') from retl.operation_%s', p_run) into v_added, v_changed, v_refreshed;
+    if r.strategy = 'native-replace' then
+      v_refreshed := 0;
+    end if;
     -- A small change keeps its own bytes, so that the whole generation can go once it is superseded; it then stands in
     -- order of the identity hash, and its row numbers lead nowhere.
-    v_bytes := (v_added + v_changed) * 4 <= g.members and r.strategy <> 'native-replace';
+    v_bytes := (v_added + v_changed + v_refreshed) * 4 <= g.members and r.strategy <> 'native-replace';
     if v_bytes then
       execute format('alter table retl.operation_%s rename to narrow_%s', p_run, p_run);
       execute format('create table retl.operation_%1$s as
@@ -557,7 +582,8 @@ begin
     end if;
 
     update retl.run set held_before = v_held, planned_added = v_added, planned_changed = v_changed,
-      planned_removed = v_removed, planned_unchanged = g.members - v_added - v_changed, removal_digest = v_digest,
+      planned_removed = v_removed, planned_unchanged = g.members - v_added - v_changed, planned_refreshed = v_refreshed,
+      removal_digest = v_digest,
       oversized_removals = v_too_large,
       -- What is dropped then is nobody's number: the journal counts only what it has seen accepted.
       replaces_unknown = r.strategy = 'native-replace'
@@ -565,7 +591,7 @@ begin
         and not exists (select from retl.generation where target_id = r.target_id and state in ('promoted', 'superseded')),
       first_sequence = v_first, operations_hold_bytes = v_bytes,
       additions_end = v_first - 1 + v_added
-        + case when r.strategy = 'native-replace' then g.members - v_added else v_changed end
+        + case when r.strategy = 'native-replace' then g.members - v_added else v_changed + v_refreshed end
       where run_id = p_run
       returning * into r;
   end if;

@@ -61,7 +61,26 @@ begin
 end
 $$;
 
--- Rule 5: nothing new is planned while an earlier attempt's requests are open, nor after a rejection.
+-- Rule 5: what the destination has rejected in a run, for good.
+--   members    one by one, or with a whole request of which one member was to blame and was not found
+--   stops      the run sends nothing more
+--   tolerated  nothing was rejected, or no more than the run tolerates: `accepted` then means accepted, or rejected (rule 1).
+--              Its share is of the members that the run desires or removes, whether or not they had to be sent: else one
+--              member that is rejected in every run would be all of a quiet run.
+create function retl.rejected_in(r retl.run, out members bigint, out stops boolean, out tolerated boolean)
+  language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  with found as (
+    select coalesce(sum(case when b.divisible then upper(b.operations) - lower(b.operations) else b.rejected end), 0)::bigint
+        as members,
+      count(*) filter (where b.state = 'refused' and not b.divisible) > 0 as refused
+    from retl.batch b where b.run_id = r.run_id and (b.state = 'refused' or b.rejected > 0))
+  select f.members, f.refused or (f.members > 0 and r.on_rejection = 'stop'),
+    not f.refused and (f.members = 0 or (r.on_rejection = 'tolerate' and (f.members <= r.max_rejections or f.members
+      <= r.max_rejection_share * (r.planned_added + r.planned_changed + r.planned_unchanged + r.planned_removed)) is true))
+  from found f
+$$;
+
+-- Rule 5: nothing new is planned while an earlier attempt's requests are open, nor after a rejection that stops the run.
 create function retl.require_clear(r retl.run) returns void
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
@@ -69,7 +88,7 @@ begin
              and (state = 'unknown' or (state in ('prepared', 'sending', 'staged') and prepared_epoch < r.epoch))) then
     raise exception 'rule 5: an earlier request is unresolved' using errcode = 'RM003';
   end if;
-  if exists (select from retl.batch where run_id = r.run_id and (state = 'refused' or rejected > 0)) then
+  if (select stops from retl.rejected_in(r)) then
     raise exception 'rule 5: a rejection stops the run' using errcode = 'RM003';
   end if;
 end
@@ -196,8 +215,9 @@ begin
   if b.state <> 'prepared' then
     perform retl.refuse_state(b, 'sending');
   end if;
-  if exists (select from retl.batch where run_id = p_run and settled_epoch < p_epoch
-             and (state = 'refused' or rejected > 0)) then
+  if exists (select from retl.batch x join retl.run o using (run_id) where x.run_id = p_run and x.settled_epoch < p_epoch
+             and case o.on_rejection when 'stop' then x.state = 'refused' or x.rejected > 0
+               else x.state = 'refused' and not x.divisible end) then
     raise exception 'rule 5: a rejection stops the run' using errcode = 'RM003';
   end if;
   update retl.batch set state = 'sending', sent_epoch = p_epoch, sent_at = clock_timestamp(),
@@ -272,7 +292,9 @@ $$;
 
 -- Proven not applied, and never to be: the run is stopped (rule 5). Of a copy that was sent again it proves nothing about
 -- the first (rule 3): the batch stays unknown, with the provider's words for whoever decides it.
-create function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text) returns void
+-- p_divisible: one member may be to blame, and the run goes on where it may (rule 5); all of them count as rejected.
+create function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text,
+    p_divisible boolean default false) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
@@ -292,8 +314,8 @@ begin
   if b.state = 'unknown' and clock_timestamp() < b.send_deadline then
     raise exception 'rule 3: a refusal proves nothing before the send deadline' using errcode = 'RM003';
   end if;
-  update retl.batch set state = 'refused', reason = p_code, refusal = p_words, settled_epoch = p_epoch
-    where batch_id = p_batch;
+  update retl.batch set state = 'refused', reason = p_code, refusal = p_words, settled_epoch = p_epoch,
+    divisible = p_divisible where batch_id = p_batch;
 end
 $$;
 
@@ -509,14 +531,19 @@ begin
 end
 $$;
 
--- How many operations of an action are durably accepted, and whether anything of it is still open.
+-- How many operations of an action are durably accepted, and whether anything of it is still open. Within what the run
+-- tolerates, a rejected one is as good (rule 1).
 create function retl.require_all_accepted(r retl.run, p_action text, p_planned bigint) returns void
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   v_accepted bigint;
 begin
-  select coalesce(sum(accepted), 0) into v_accepted from retl.batch
-    where run_id = r.run_id and action = p_action and state in ('settled', 'uploaded');
+  select coalesce(sum(b.accepted), 0)
+      + case when j.tolerated then coalesce(sum(b.rejected), 0)
+          + coalesce(sum(upper(b.operations) - lower(b.operations)) filter (where b.divisible), 0) else 0 end
+    into v_accepted from retl.batch b, retl.rejected_in(r) j
+    where b.run_id = r.run_id and b.action = p_action and b.state in ('settled', 'uploaded', 'refused') group by j.tolerated;
+  v_accepted := coalesce(v_accepted, 0); -- no batch, no row
   if v_accepted <> p_planned or exists (select from retl.batch where run_id = r.run_id
        and state in ('prepared', 'sending', 'unknown', 'staged')) then
     raise exception 'rule 1: % of % planned % operations are accepted', v_accepted, p_planned, p_action
@@ -833,6 +860,24 @@ begin
 end
 $$;
 
+-- Rule 5: writes down what the run has tolerated, and what the target still holds of it. Everything accepted is folded.
+create function retl.record_exceptions(r retl.run) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if (select members from retl.rejected_in(r)) = 0 then
+    return;
+  end if;
+  execute format('insert into retl.exception (sequence, run_id, identity_hash, change, held_sequence, held_payload_hash)
+    select o.sequence, $1, o.identity_hash, o.change, m.sequence, m.payload_hash
+    from retl.operation_%1$s o left join retl.membership_%2$s m on m.identity_hash = o.identity_hash
+    where o.sequence = any(array(
+      select x.sequence from retl.rejection x where x.run_id = $1
+      union all
+      select generate_series(lower(b.operations), upper(b.operations) - 1) from retl.batch b
+        where b.run_id = $1 and b.divisible))', r.run_id, r.target_id) using r.run_id;
+end
+$$;
+
 -- Finish is accepted: the run's state and the promotion commit together.
 create function retl.promote(p_run bigint, p_epoch bigint) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -840,7 +885,7 @@ declare
   r retl.run := retl.lock_run(p_run, p_epoch);
 begin
   perform retl.require_phase(r, 'promote');
-  if exists (select from retl.batch where run_id = p_run and not folded and state <> 'not-applied') then
+  if exists (select from retl.batch where run_id = p_run and not folded and state <> 'not-applied' and not divisible) then
     raise exception 'rule 1: something of the run is still open' using errcode = 'RM003';
   end if;
   if r.strategy = 'native-replace' then
@@ -852,6 +897,7 @@ begin
   if not found then
     raise exception 'no sealed generation' using errcode = 'RM004';
   end if;
+  perform retl.record_exceptions(r);
   if (r.planned_added + r.planned_changed + r.planned_removed) * 10 > r.held_before then
     execute format('analyze retl.membership_%s', r.target_id);
   end if;
@@ -966,7 +1012,7 @@ $$;
 revoke all on all functions in schema retl from public;
 grant execute on function
   retl.admit, retl.begin_attempt, retl.record_baseline, retl.create_candidate, retl.loaded, retl.seal, retl.plan,
-  retl.guard, retl.decide, retl.prepare_batches, retl.retry_batch, retl.prepare_step, retl.mark_sending, retl.mark_resending,
+  retl.guard, retl.decide, retl.rejected_in, retl.prepare_batches, retl.retry_batch, retl.prepare_step, retl.mark_sending, retl.mark_resending,
   retl.mark_unknown, retl.mark_not_applied, retl.mark_refused, retl.mark_staged, retl.note_poll, retl.record_progress,
   retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.confirm_replacement,
   retl.apply_uploads, retl.record_replaced, retl.fold, retl.promote,

@@ -41,10 +41,11 @@ grant select (revision_id, mirror_id, digest, created_at) on retl.revision to re
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at)
   on retl.target to retl_inspector;
 grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason,
-    prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add,
+    divisible, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add,
     to_change, accepted, rejected, added, changed, position, folded, settled_at)
   on retl.batch to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
+grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_inspector;
 grant select (approval_id, run_id, generation_digest, removals, removal_digest, shown, verdict, via, decided_at)
   on retl.approval to retl_inspector;
 

@@ -56,6 +56,7 @@ create table retl.batch (
   request_bytes bigint not null,
   reason retl.code,
   refusal text,
+  divisible boolean not null default false,
   prepared_epoch bigint not null,
   sent_epoch bigint,
   settled_epoch bigint,
@@ -82,14 +83,15 @@ create table retl.batch (
   constraint batch_action_check CHECK ((action = ANY (ARRAY['init'::text, 'upsert'::text, 'remove'::text, 'finish'::text]))),
   constraint batch_check CHECK (((action = ANY (ARRAY['upsert'::text, 'remove'::text])) = (operations IS NOT NULL))),
   constraint batch_check1 CHECK (((state = ANY (ARRAY['sending'::text, 'unknown'::text, 'staged'::text])) <= ((sent_at IS NOT NULL) AND (send_deadline IS NOT NULL)))),
+  constraint batch_check10 CHECK ((folded <= (state = 'settled'::text))),
   constraint batch_check2 CHECK (((state <> 'staged'::text) OR (((cardinality(job_ids) >= 1) AND (array_position(job_ids, NULL::text) IS NULL) AND (array_position(job_ids, ''::text) IS NULL) AND (staged_at IS NOT NULL) AND (next_poll_at IS NOT NULL)) IS TRUE))),
   constraint batch_check3 CHECK (((state = 'settled'::text) = (settled_at IS NOT NULL))),
   constraint batch_check4 CHECK (((state = ANY (ARRAY['settled'::text, 'refused'::text, 'uploaded'::text])) = (settled_epoch IS NOT NULL))),
   constraint batch_check5 CHECK (((state = ANY (ARRAY['settled'::text, 'uploaded'::text])) <= (receipt IS NOT NULL))),
   constraint batch_check6 CHECK (((state <> 'uploaded'::text) OR (action = 'upsert'::text))),
-  constraint batch_check7 CHECK (((state <> ALL (ARRAY['settled'::text, 'uploaded'::text])) OR (action <> ALL (ARRAY['upsert'::text, 'remove'::text])) OR (((accepted >= 0) AND (rejected >= 0) AND ((accepted + rejected) = (upper(operations) - lower(operations)))) IS TRUE))),
-  constraint batch_check8 CHECK ((((state = 'settled'::text) AND (action <> 'init'::text) AND ((action = 'finish'::text) OR (accepted > 0))) <= ("position" IS NOT NULL))),
-  constraint batch_check9 CHECK ((folded <= (state = 'settled'::text))),
+  constraint batch_check7 CHECK (((NOT divisible) OR ((state = 'refused'::text) AND (operations IS NOT NULL)))),
+  constraint batch_check8 CHECK (((state <> ALL (ARRAY['settled'::text, 'uploaded'::text])) OR (action <> ALL (ARRAY['upsert'::text, 'remove'::text])) OR (((accepted >= 0) AND (rejected >= 0) AND ((accepted + rejected) = (upper(operations) - lower(operations)))) IS TRUE))),
+  constraint batch_check9 CHECK ((((state = 'settled'::text) AND (action <> 'init'::text) AND ((action = 'finish'::text) OR (accepted > 0))) <= ("position" IS NOT NULL))),
   constraint batch_operation_once EXCLUDE USING gist (operations WITH &&) WHERE (((operations IS NOT NULL) AND (state <> 'not-applied'::text))),
   constraint batch_operations_check CHECK (((NOT isempty(operations)) AND lower_inc(operations) AND (NOT upper_inc(operations)))),
   constraint batch_operations_check1 CHECK (((NOT upper_inf(operations)) AND (NOT lower_inf(operations)))),
@@ -100,6 +102,17 @@ create table retl.batch (
   constraint batch_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
   constraint batch_sending_check CHECK ((sending >= 1)),
   constraint batch_state_check CHECK ((state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text, 'refused'::text, 'uploaded'::text, 'settled'::text])))
+);
+create table retl.exception (
+  sequence bigint not null,
+  run_id bigint not null,
+  identity_hash retl.sha256 not null,
+  change "char" not null,
+  held_sequence bigint,
+  held_payload_hash retl.sha256,
+  constraint exception_check CHECK (((held_sequence IS NULL) = (held_payload_hash IS NULL))),
+  constraint exception_pkey PRIMARY KEY (sequence),
+  constraint exception_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id)
 );
 create table retl.generation (
   generation_id bigint not null,
@@ -241,6 +254,10 @@ create table retl.run (
   max_batch_rows integer not null,
   max_request_bytes bigint not null,
   may_resend boolean not null,
+  on_rejection text not null default 'stop'::text,
+  max_rejections bigint,
+  max_rejection_share numeric,
+  refresh_after_ms bigint,
   max_remove_bytes bigint,
   write_form text not null default ''::text,
   held_before bigint,
@@ -248,6 +265,7 @@ create table retl.run (
   planned_changed bigint,
   planned_removed bigint,
   planned_unchanged bigint,
+  planned_refreshed bigint not null default 0,
   removal_digest retl.sha256,
   oversized_removals bigint not null default 0,
   first_sequence bigint,
@@ -271,17 +289,23 @@ create table retl.run (
   constraint run_check5 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
   constraint run_check6 CHECK (((closing IS NULL) OR (released IS NULL))),
   constraint run_check7 CHECK (((strategy = 'native-replace'::text) OR ((NOT at_finish) AND (replacement_status IS NULL)))),
+  constraint run_check8 CHECK ((num_nonnulls(max_rejections, max_rejection_share) = ((on_rejection = 'tolerate'::text))::integer)),
+  constraint run_check9 CHECK (((strategy = 'snapshot-diff'::text) OR (on_rejection = 'stop'::text))),
   constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text]))),
   constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
   constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
+  constraint run_max_rejection_share_check CHECK (((max_rejection_share >= (0)::numeric) AND (max_rejection_share <= (1)::numeric))),
+  constraint run_max_rejections_check CHECK ((max_rejections >= 0)),
   constraint run_max_removal_share_check CHECK (((max_removal_share >= (0)::numeric) AND (max_removal_share <= (1)::numeric))),
   constraint run_max_removals_check CHECK ((max_removals >= 0)),
   constraint run_max_remove_bytes_check CHECK ((max_remove_bytes >= 0)),
   constraint run_max_request_bytes_check CHECK ((max_request_bytes >= 1)),
   constraint run_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
+  constraint run_on_rejection_check CHECK ((on_rejection = ANY (ARRAY['stop'::text, 'continue'::text, 'tolerate'::text]))),
   constraint run_parked_code_check CHECK ((parked_code = ANY (ARRAY['unknown-baseline'::text, 'empty-snapshot'::text, 'max-removals'::text, 'max-removal-share'::text]))),
   constraint run_phase_check CHECK ((phase = ANY (ARRAY['init'::text, 'extract'::text, 'seal'::text, 'guard'::text, 'additions'::text, 'removals'::text, 'finish'::text, 'promote'::text, 'complete'::text]))),
   constraint run_pkey PRIMARY KEY (run_id),
+  constraint run_refresh_after_ms_check CHECK ((refresh_after_ms > 0)),
   constraint run_released_check CHECK ((released = ANY (ARRAY['cancelled'::text, 'failed'::text, 'blocked'::text]))),
   constraint run_replacement_status_check CHECK ((replacement_status = 'accepted'::text)),
   constraint run_revision_id_fkey FOREIGN KEY (revision_id) REFERENCES retl.revision(revision_id),
@@ -327,6 +351,7 @@ CREATE INDEX batch_run ON retl.batch USING btree (run_id, action, lower(operatio
 CREATE UNIQUE INDEX batch_step_once ON retl.batch USING btree (run_id, action) WHERE ((action = ANY (ARRAY['init'::text, 'finish'::text])) AND (state <> 'not-applied'::text));
 CREATE INDEX batch_unapplied ON retl.batch USING gist (operations) WHERE (state = 'not-applied'::text);
 CREATE INDEX batch_unfolded ON retl.batch USING btree (run_id) WHERE ((state = 'settled'::text) AND (NOT folded));
+CREATE INDEX exception_run ON retl.exception USING btree (run_id);
 CREATE UNIQUE INDEX generation_promoted ON retl.generation USING btree (target_id) WHERE (state = 'promoted'::text);
 CREATE UNIQUE INDEX generation_run ON retl.generation USING btree (run_id) WHERE (state <> 'discarded'::text);
 CREATE INDEX generation_target ON retl.generation USING btree (target_id, generation_id);
@@ -344,6 +369,7 @@ CREATE INDEX run_target ON retl.run USING btree (target_id, run_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.approval FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.attempt FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER keep_outcome BEFORE UPDATE ON retl.batch FOR EACH ROW EXECUTE FUNCTION retl.keep_outcome();
+CREATE TRIGGER append_only BEFORE UPDATE ON retl.exception FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.log_entry FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.rejection FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.release FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
@@ -351,8 +377,10 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXE
 
 -- Functions
 
-function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false)
-  returns jsonb, language plpgsql, security definer, body sha256:8bffcc9b386f34c7b3b9ec440bd7aba59425dbc669cbb6b9fde5f0b457666def
+function retl.accepted_before(r retl.run)
+  returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
+function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint)
+  returns jsonb, language plpgsql, security definer, body sha256:c9808fb6564c2fc6dffd7ae790ca710b009aeb42092d5fde1bdb70d1cc166e8a
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
   returns void, language sql, body sha256:6677394b3a954ffb50f30e30a68ca5912222ad48f98fc615c1bf34307e4ec11c
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
@@ -413,12 +441,12 @@ function retl.lock_run(p_run bigint, p_epoch bigint)
   returns retl.run, language plpgsql, body sha256:4aaabffffe519bd85cb4734ef72a631e8e885e34cd809c754b5a1c04d44002a4
 function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_retry_ms bigint)
   returns void, language plpgsql, security definer, body sha256:fb0ebecf8ebe939e9f83dc4169f4cfa86ecdd3a75f48ea3393453ade4b74cf52
-function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text)
-  returns void, language plpgsql, security definer, body sha256:1135cae92f66d9b4e05d351254e202b36e3944f03bdffdac877b3c33303dd77c
+function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text, p_divisible boolean DEFAULT false)
+  returns void, language plpgsql, security definer, body sha256:496a51668d938c81538946794bc76fe4a9a2fa32f21c56198be2b003818d2fde
 function retl.mark_resending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)
   returns void, language plpgsql, security definer, body sha256:9afb57c03366aa1835d4aca942f18cd962cd624aba1c444704b2ec154805876f
 function retl.mark_sending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)
-  returns void, language plpgsql, security definer, body sha256:a0375420804d5f983cc9eeaebaf5770457476c4fdbe0166ecda4c8b8fc4a0066
+  returns void, language plpgsql, security definer, body sha256:24d89a32413b76911187c9845a597ddb045fb6a27875a180159248e85bd4ace2
 function retl.mark_staged(p_run bigint, p_epoch bigint, p_batch bytea, p_job_ids text[], p_receipt text, p_next_poll_ms bigint, p_store_keys text[] DEFAULT NULL::text[], p_store_values text[] DEFAULT NULL::text[])
   returns void, language plpgsql, security definer, body sha256:8e4fd6c202f84121bd67a86ebc1fe5f51012d6d0243be41eab437d4cf29244a7
 function retl.mark_unknown(p_run bigint, p_epoch bigint, p_batch bytea, p_code text)
@@ -428,13 +456,13 @@ function retl.next_poll(p_ms bigint)
 function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_next_poll_ms bigint)
   returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
 function retl.plan(p_run bigint, p_epoch bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:936b2fe18afc577fefab1261a11555696e85f6b0e9c832e4d4586f0ba0cdb05e
+  returns jsonb, language plpgsql, security definer, body sha256:45a27f3429c359ea9afcaee128298c57d989bef920b543722aac341828e3e660
 function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
   returns void, language plpgsql, security definer, body sha256:31a2ed01321e1833f5b0e6a8db3fc241cc71e1a636ca1b717f4f635588e3a121
 function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch bytea, p_hash bytea, p_bytes bigint)
   returns void, language plpgsql, security definer, body sha256:9b2a7c314457045be1c315eb6b136583b5a2e6f0155448690fa9b032042272b5
 function retl.promote(p_run bigint, p_epoch bigint)
-  returns void, language plpgsql, security definer, body sha256:de973afe9b941fe078cf1a3ab49dd37c768e5b72df0e7744b30ec2b7a3559413
+  returns void, language plpgsql, security definer, body sha256:42753a53c7ee7d8de28aa2c2860d909a1fdb6c8cda1f125dd3acbc2d2a782820
 function retl.prune(p_run bigint, p_limit integer)
   returns integer, language plpgsql, security definer, body sha256:9830c19d99beb7fedcd10d7d16b74e5fc3dc667bc6ac2787fe2e39c234614b4e
 function retl.readable_generation(p_run bigint)
@@ -443,6 +471,8 @@ function retl.recheck(r retl.run, p_members bigint, p_digest bytea)
   returns jsonb, language plpgsql, body sha256:0aed3835f4b328e563a6d05bc44006e555cbfa815e2165e2dc84b570000200bc
 function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_proof text, p_note text)
   returns void, language plpgsql, security definer, body sha256:43a6fdc1092bdcbd9955d2bcd8adcfef499fb9de993b9229e8be699a1cbeb74c
+function retl.record_exceptions(r retl.run)
+  returns void, language plpgsql, body sha256:73e73d82e192ecad2705697816d1de707f281eb1814c11e529b7b71e207f7a60
 function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text)
   returns void, language plpgsql, security definer, body sha256:1a2a92c849984aaca93c462f21fd5ca66e7a824bcea94823bbf02fd7efb49c58
 function retl.record_replaced(p_run bigint, p_epoch bigint, p_ids bytea[], p_last bigint[])
@@ -453,6 +483,8 @@ function retl.refuse_state(b retl.batch, p_wanted text)
   returns void, language plpgsql, body sha256:0ea788eed0c4b1d3bdfb798db0c2281bcdcd76b7729df38a97fc861bb0fa0f14
 function retl.rejected_identities(p_sequences bigint[])
   returns TABLE(sequence bigint, identity_hash bytea), language plpgsql, stable, security definer, body sha256:578673968e192a640ca3fff5e9101eb1537fda60f931963a1618a3a6a7c1f7c1
+function retl.rejected_in(r retl.run, OUT members bigint, OUT stops boolean, OUT tolerated boolean)
+  returns record, language sql, stable, security definer, body sha256:01319f20b1cdf9bf7a07ff1324f1f3bb8b5e03ab661a339f0f309be627c1bd1c
 function retl.release_lost(p_run bigint, p_first_run_id text, p_by text, p_because text)
   returns jsonb, language plpgsql, security definer, body sha256:1d29b9e35a374ee809730a6042b0a0dc37db2c57e91eb5cc26205ff3f3217313
 function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text)
@@ -460,11 +492,11 @@ function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason tex
 function retl.removal_set(p_target bigint, p_generation bigint, OUT members bigint, OUT digest bytea)
   returns record, language plpgsql, stable, body sha256:c5fc295bbbd81448927461f2a4fbd8052661dd2141fa43ff4fe613d12e1f5540
 function retl.require_all_accepted(r retl.run, p_action text, p_planned bigint)
-  returns void, language plpgsql, body sha256:964c5e62d53228666f7b77b98cf1f1bb0eed9068408e0482c5fb25782270ecf0
+  returns void, language plpgsql, body sha256:0673334cd11b20648e584ba401bdc96df935f8076e8d0524a38f371edbb0e41a
 function retl.require_baseline(r retl.run)
   returns void, language plpgsql, body sha256:8c301a9a0c7ed074bf38018703bd4b434e72c8de110931211179b24bfeb8ba3f
 function retl.require_clear(r retl.run)
-  returns void, language plpgsql, body sha256:600c54f6f914ffb9177ffd6c637e660196c2b6a6c111431ae23ea7b34d2e3de7
+  returns void, language plpgsql, body sha256:3253e87c9b364968a7bdb27ae32f523f580a8a48c5797e1e8c16729e5202d58a
 function retl.require_phase(r retl.run, p_phase text)
   returns void, language plpgsql, body sha256:cdbae316b5b1cbcb0992586a5d0209a41d8ecd3c2734b3cdeb78d0224526a300
 function retl.require_replaced(r retl.run)
@@ -506,6 +538,7 @@ grant usage on schema retl to retl_runtime;
 grant select on retl.approval to retl_runtime;
 grant select on retl.attempt to retl_runtime;
 grant select on retl.batch to retl_runtime;
+grant select on retl.exception to retl_runtime;
 grant select on retl.generation to retl_runtime;
 grant select on retl.journal to retl_runtime;
 grant select on retl.log_entry to retl_runtime;
@@ -518,7 +551,7 @@ grant select on retl.revision to retl_runtime;
 grant select on retl.run to retl_runtime;
 grant select on retl.store to retl_runtime;
 grant select on retl.target to retl_runtime;
-grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean) to retl_runtime;
+grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint) to retl_runtime;
 grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_finish(bigint,bigint) to retl_runtime;
@@ -532,7 +565,7 @@ grant execute on function retl.guard(bigint,bigint,bigint,bytea,bigint,bytea) to
 grant execute on function retl.held_by(bigint,bytea) to retl_runtime;
 grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint,text) to retl_runtime;
 grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint) to retl_runtime;
-grant execute on function retl.mark_refused(bigint,bigint,bytea,text,text) to retl_runtime;
+grant execute on function retl.mark_refused(bigint,bigint,bytea,text,text,boolean) to retl_runtime;
 grant execute on function retl.mark_resending(bigint,bigint,bytea,bigint) to retl_runtime;
 grant execute on function retl.mark_sending(bigint,bigint,bytea,bigint) to retl_runtime;
 grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigint,text[],text[]) to retl_runtime;
@@ -547,6 +580,7 @@ grant execute on function retl.record_baseline(bigint,bigint,text,text,text) to 
 grant execute on function retl.record_progress(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.record_replaced(bigint,bigint,bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.rejected_identities(bigint[]) to retl_runtime;
+grant execute on function retl.rejected_in(retl.run) to retl_runtime;
 grant execute on function retl.release_lost(bigint,text,text,text) to retl_runtime;
 grant execute on function retl.release_run(bigint,bigint,text,text) to retl_runtime;
 grant execute on function retl.resolve_batch(bytea,text,text) to retl_runtime;
@@ -570,10 +604,11 @@ grant select on retl.migration to retl_inspector;
 grant select on retl.mirror to retl_inspector;
 grant select on retl.run to retl_inspector;
 grant select (approval_id, run_id, generation_digest, removals, removal_digest, shown, verdict, via, decided_at) on retl.approval to retl_inspector;
-grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add, to_change, accepted, rejected, added, changed, position, folded, settled_at) on retl.batch to retl_inspector;
+grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason, divisible, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add, to_change, accepted, rejected, added, changed, position, folded, settled_at) on retl.batch to retl_inspector;
 grant select (epoch, run_id, holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id, released_at) on retl.release to retl_inspector;
 grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
+grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_inspector;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
 grant execute on function retl.held_by(bigint,bytea) to retl_inspector;
 grant execute on function retl.rejected_identities(bigint[]) to retl_inspector;
@@ -587,6 +622,7 @@ grant usage on schema retl to retl_reader;
 grant select on retl.approval to retl_reader;
 grant select on retl.attempt to retl_reader;
 grant select on retl.batch to retl_reader;
+grant select on retl.exception to retl_reader;
 grant select on retl.generation to retl_reader;
 grant select on retl.journal to retl_reader;
 grant select on retl.log_entry to retl_reader;

@@ -71,6 +71,8 @@ async function tryAdmit(
     maxRequestBytes: destination.limits.bytes,
     mayResend: destination.capabilities.recovery === 'idempotent',
     atFinish: destination.capabilities.visible === 'at_finish',
+    onRejection: settings.onRejection,
+    refreshAfterMs: settings.refreshAfterMs,
     holder,
     closedHolder,
     resumeAfter: new Date(now.getTime() - settings.resumeMaxAgeMs),

@@ -5,6 +5,8 @@ import { refusals } from '../journal/batch-record.ts';
 import { beginFinish, beginRemovals, type GuardAnswer } from '../journal/runs.ts';
 import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import { bindDestination } from './binding.ts';
+import { DIVIDED } from './delivery/policy.ts';
+import { Rejections } from './delivery/rejections.ts';
 import { DeliveryWindow } from './delivery/window.ts';
 import type { Dependencies } from './deps.ts';
 import { guarded } from './guarded.ts';
@@ -19,16 +21,20 @@ export async function deliver(deps: Dependencies, args: DeliverArgs): Promise<St
     const phase = args.action === 'upsert' ? 'additions' : 'removals';
     // The phase is over already: an earlier attempt's answer was lost.
     if (a.record.phase !== phase) return { kind: 'done', counts: await a.counts() };
-    const refused = await refusals(deps.journal, a.attempt);
-    const resolveOnly = args.resolveOnly || refused.requests + refused.operations > 0;
+    const { stops, divided } = await refusals(deps.journal, a.attempt, DIVIDED);
+    const rejections = new Rejections(a.settings.onRejection, divided);
     const result = await withWriter(a, async (w) => {
       const unready = await attachWriter(a, w);
-      return unready ?? (await deliverWindow(a, w, args, resolveOnly));
+      return (
+        unready ??
+        (await deliverWindow(a, w, { ...args, resolveOnly: args.resolveOnly || stops }, rejections))
+      );
     });
     if (result.kind !== 'done') return result;
-    if (refused.requests + refused.operations > 0) {
+    // Rule 5: where the run goes on after rejections, everything else is delivered by now. Beyond what it tolerates it holds.
+    const refused = await refusals(deps.journal, a.attempt, DIVIDED);
+    if (!refused.tolerated)
       return { kind: 'rejected', code: refused.code ?? 'rejected', counts: await a.counts() };
-    }
     const held = args.resolveOnly ? null : await moveOn(a, args.action);
     const counts = await a.counts();
     return held === null ? { kind: 'done', counts } : guarded(held, counts);
@@ -39,14 +45,15 @@ async function deliverWindow(
   a: RunAttempt,
   w: OpenWriter,
   args: DeliverArgs,
-  resolveOnly: boolean,
+  rejections: Rejections,
 ): Promise<StepResult> {
   // The next attempt may only ask about what this one stages: it goes on for as long as it can (rule 5).
   const asynchronous = w.destination.capabilities.batchDelivery === 'asynchronous';
   const windowMs = asynchronous ? Math.max(ASYNCHRONOUS_WINDOW_MS, args.windowMs) : args.windowMs;
   const pollNow = args.pollNow ?? false;
+  const { resolveOnly } = args;
   const limits = { until: performance.now() + windowMs, resolveOnly, pollNow };
-  const end = await new DeliveryWindow(a, w, args.action, limits).run();
+  const end = await new DeliveryWindow(a, w, args.action, limits, rejections).run();
   return { ...end, counts: await a.counts() };
 }
 

@@ -71,9 +71,14 @@ export function countsWords(counts: RunCounts): string {
     `${whole(counts.added)} added`,
     `${whole(counts.changed)} changed`,
     `${whole(counts.removed)} removed`,
-    `${whole(counts.unchanged)} unchanged`,
+    `${whole(counts.unchanged)} unchanged${again(counts)}`,
   ];
   if (counts.rejected > 0) parts.push(`${whole(counts.rejected)} rejected`);
   if (counts.excluded > 0) parts.push(`${whole(counts.excluded)} rows left out`);
   return parts.join(', ');
+}
+
+/** Of the unchanged members, those that are sent again. */
+function again({ toRefresh = 0, refreshed = 0 }: RunCounts): string {
+  return toRefresh === 0 ? '' : ` (${whole(refreshed)} of ${whole(toRefresh)} sent again)`;
 }

@@ -7,10 +7,17 @@ import type { RunCounts } from '../domain/run.ts';
 /** How far the present phase is, from 0 to 1; `null` where its size is not known. */
 export function fractionOf({ phase, counts }: Progress): number | null {
   if (phase === 'additions' && counts.uploaded !== undefined) return share(counts.uploaded, counts.members);
-  if (phase === 'additions')
-    return share(counts.added + counts.changed + counts.rejected, counts.toAdd + counts.toChange);
+  if (phase === 'additions') return share(upserted(counts) + counts.rejected, toUpsert(counts));
   if (phase === 'removals') return share(counts.removed, counts.toRemove);
   return phase === 'complete' || phase === 'closed' ? 1 : null;
+}
+
+function upserted({ added, changed, refreshed = 0 }: RunCounts): number {
+  return added + changed + refreshed;
+}
+
+function toUpsert({ toAdd, toChange, toRefresh = 0 }: RunCounts): number {
+  return toAdd + toChange + toRefresh;
 }
 
 function share(done: number, planned: number): number | null {
@@ -33,7 +40,7 @@ export function phaseWords({ phase, counts }: Progress): string {
     case 'additions':
       if (counts.uploaded !== undefined)
         return `uploading: ${whole(counts.uploaded)} of ${whole(counts.members)}`;
-      return `sending additions: ${whole(counts.added + counts.changed)} of ${whole(counts.toAdd + counts.toChange)}`;
+      return `sending additions: ${whole(upserted(counts))} of ${whole(toUpsert(counts))}`;
     case 'removals':
       return `sending removals: ${whole(counts.removed)} of ${whole(counts.toRemove)}`;
     case 'finish':

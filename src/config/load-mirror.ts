@@ -11,7 +11,7 @@ import { mappingModule } from './mapping-module.ts';
 import type { MirrorFile } from './mirror-files.ts';
 import { readMirrorModule } from './mirror-module.ts';
 import { type MirrorInputFile, mirrorInput } from './mirror-schema.ts';
-import { baselineOf, listOf, mirrorSettings, strategyOf } from './mirror-settings.ts';
+import { baselineOf, listOf, mirrorSettings, rejectionsOf, strategyOf } from './mirror-settings.ts';
 import { nearest } from './nearest.ts';
 import type { Path, Problem } from './problem.ts';
 import { isLonger, scheduleSettings } from './schedule-schema.ts';
@@ -195,6 +195,15 @@ function agreementProblems(
         ['baseline'],
         `This baseline does not go with the strategy \`${strategyOf(input)}\`.`,
         'Expected: `replace` with native-replace; `new-empty` or `tracked` with snapshot-diff.',
+      ),
+    );
+  const { kind } = rejectionsOf(input);
+  if (replaces && kind !== 'stop')
+    problems.push(
+      file.problemAt(
+        ['on_rejection'],
+        `\`${kind}\` does not go with the strategy \`native-replace\`: the finish would drop whoever was rejected.`,
+        'Write `on_rejection: stop`.',
       ),
     );
   const key = listOf(input.source.key);

@@ -7,6 +7,7 @@ import type {
   MemberRule,
   MirrorSettings,
   Options,
+  RejectionSettings,
   SafetySettings,
 } from '../domain/settings.ts';
 import type { ConditionInput, FieldInput, MemberInput, MirrorInputFile } from './mirror-schema.ts';
@@ -43,6 +44,8 @@ export function mirrorSettings(input: MirrorInputFile, resolved: Resolved): Mirr
     baseline: baselineOf(input),
     batch: batchOf(input),
     safety: safetyOf(input),
+    onRejection: rejectionsOf(input),
+    refreshAfterMs: input.refresh_after === undefined ? null : checked(parseDuration(input.refresh_after)),
     resumeMaxAgeMs: checked(parseDuration(input.resume_max_age ?? DEFAULTS.resume_max_age)),
   };
 }
@@ -78,6 +81,15 @@ function safetyOf(input: MirrorInputFile): SafetySettings {
       parseDuration(input.safety?.approval_deadline ?? DEFAULTS.safety.approval_deadline),
     ),
   };
+}
+
+export function rejectionsOf(input: MirrorInputFile): RejectionSettings {
+  const written = input.on_rejection ?? DEFAULTS.on_rejection;
+  if (typeof written === 'string') return { kind: written };
+  const { max } = written.tolerate;
+  return typeof max === 'number'
+    ? { kind: 'tolerate', max, maxShare: null }
+    : { kind: 'tolerate', max: null, maxShare: checked(parseShare(max)) };
 }
 
 type RemovalLimits = NonNullable<NonNullable<MirrorInputFile['safety']>['max_removals']>;

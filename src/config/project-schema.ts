@@ -70,7 +70,7 @@ export const defaultsInput = z
       .optional(),
   })
   .describe(
-    'what mirrors have where their own files say nothing: {batch, safety, resume_max_age, schedule, tags}',
+    'what mirrors have where their own files say nothing: {batch, safety, on_rejection, refresh_after, resume_max_age, schedule, tags}',
   );
 
 /** What an environment changes, key by key; it completes what stands above it and may be anything less. */

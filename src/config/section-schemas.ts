@@ -21,6 +21,7 @@ export const TAG = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 export const DEFAULTS = {
   batch: { rows: 1000, bytes: '1MB', in_flight: 4, poll_deadline: '24h' },
   safety: { max_removals: '20%', empty_snapshot: 'hold', approval_deadline: '24h' },
+  on_rejection: 'stop',
   resume_max_age: '24h',
 } as const;
 
@@ -52,6 +53,24 @@ const maxRemovals = z
       }),
   ])
   .describe('a share such as 20%, a whole number of members, or both as {share: 20%, count: 500}');
+
+const REJECTION_WORDS =
+  'stop, continue, or {tolerate: {max: 10}} with a number of members or a share such as 0.5%';
+
+const onRejection = z.union([
+  z.enum(['stop', 'continue']),
+  z.strictObject({
+    tolerate: z
+      .strictObject({
+        max: z
+          .union([share, removalCount])
+          .describe(
+            'a whole number of members, or a share such as 0.5% of those that the run desires or removes',
+          ),
+      })
+      .describe('the most members that may be rejected: {max: 10} or {max: 0.5%}'),
+  }),
+]);
 
 const TAG_WORDS = 'lower-case letters, digits, `-` and `_`, at most 63, not beginning with `-` or `_`';
 
@@ -108,6 +127,12 @@ export const sections = {
         .optional(),
     })
     .describe('what a run may remove without asking: {max_removals, empty_snapshot, approval_deadline}')
+    .optional(),
+  on_rejection: onRejection.meta({ description: REJECTION_WORDS, default: DEFAULTS.on_rejection }).optional(),
+  refresh_after: duration
+    .meta({
+      description: `${DURATION_WORDS}, after which an unchanged member is sent again; never where left out`,
+    })
     .optional(),
   resume_max_age: duration.meta({ description: DURATION_WORDS, default: DEFAULTS.resume_max_age }).optional(),
   tags: tagsInput.optional(),

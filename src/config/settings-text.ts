@@ -72,6 +72,15 @@ const settings = z.strictObject({
     emptySnapshot: z.enum(['hold', 'allow']),
     approvalDeadlineMs: z.int(),
   }),
+  onRejection: z.union([
+    z.strictObject({ kind: z.enum(['stop', 'continue']) }),
+    z.strictObject({
+      kind: z.literal('tolerate'),
+      max: z.int().nullable(),
+      maxShare: z.number().nullable(),
+    }),
+  ]),
+  refreshAfterMs: z.int().nullable(),
   resumeMaxAgeMs: z.int(),
 });
 

@@ -67,12 +67,17 @@ export interface RunCounts {
   readonly toAdd: number;
   readonly toChange: number;
   readonly toRemove: number;
+  /** Those that are sent again among them. */
   readonly unchanged: number;
   /** Durably accepted so far. */
   readonly added: number;
   readonly changed: number;
   readonly removed: number;
+  /** Members that the destination refused, alone or with a whole request of which one was to blame and was not found. */
   readonly rejected: number;
+  /** Unchanged members that were accepted too long ago: how many are sent again, and were accepted; absent: none ever are. */
+  readonly toRefresh?: number;
+  readonly refreshed?: number;
   /** Members whose upload is accepted, unchanged ones too; native replacement only. */
   readonly uploaded?: number;
 }

@@ -50,6 +50,13 @@ export interface SafetySettings {
   readonly approvalDeadlineMs: number;
 }
 
+/** What a run does once the destination has rejected members (rule 5 of design.md). */
+export type RejectionSettings =
+  /** `continue`: everything else is delivered; then it holds, with no removals and no promotion. */
+  | { readonly kind: 'stop' | 'continue' }
+  /** Goes on to the end within a limit: a number of members, or a share (0 to 1) of those it desires or removes. */
+  | { readonly kind: 'tolerate'; readonly max: number | null; readonly maxShare: number | null };
+
 export interface MirrorSettings {
   readonly mirror: string;
   readonly strategy: 'snapshot-diff' | 'native-replace';
@@ -84,6 +91,9 @@ export interface MirrorSettings {
     readonly pollDeadlineMs: number;
   };
   readonly safety: SafetySettings;
+  readonly onRejection: RejectionSettings;
+  /** Milliseconds after its last acceptance that an unchanged member is sent again; `null`: never. */
+  readonly refreshAfterMs: number | null;
   /** Milliseconds after which a sealed, unfinished generation is closed instead of resumed. */
   readonly resumeMaxAgeMs: number;
 }

@@ -2,7 +2,7 @@
 
 import { type BatchId, type Sequence, type Sha256, sequence, sha256FromHex } from '../domain/ids.ts';
 import type { BatchState } from '../domain/run.ts';
-import { bigOrNull, number, text, textOrNull } from './decode.ts';
+import { bigOrNull, flag, number, one, text, textOrNull } from './decode.ts';
 import { type Queryable, run } from './pool.ts';
 import type { Attempt } from './runs.ts';
 
@@ -60,20 +60,32 @@ export async function openBatches(db: Queryable, a: Attempt): Promise<readonly B
 }
 
 const REFUSED = `
-  select count(*) filter (where b.state = 'refused') as refused, coalesce(sum(b.rejected), 0) as rejected,
-    min(b.reason) filter (where b.state = 'refused') as reason
-  from retl.batch b where b.run_id = $1`;
+  select j.stops, j.tolerated, coalesce(
+      (select min(b.reason) from retl.batch b where b.run_id = r.run_id and b.state = 'refused'),
+      (select min(x.code) from retl.rejection x where x.run_id = r.run_id)) as code,
+    (select count(*) from retl.batch b where b.run_id = r.run_id and b.state = 'not-applied' and b.reason like $2 || ':%')
+      as divided
+  from retl.run r, retl.rejected_in(r) j where r.run_id = $1`;
 
-/** What the destination refused for good in this run: whole requests, and single operations. @throws JournalError */
-export async function refusals(
-  db: Queryable,
-  a: Attempt,
-): Promise<{ readonly requests: number; readonly operations: number; readonly code: string | null }> {
-  const row = (await run(db, REFUSED, [a.run]))[0] ?? {};
+/** What the destination refused for good in a run, and what that means for it (rule 5). */
+export interface Refusals {
+  /** Nothing more is sent. */
+  readonly stops: boolean;
+  /** Nothing was refused, or no more than the run tolerates. */
+  readonly tolerated: boolean;
+  readonly code: string | null;
+  /** Requests whose reason begins with `divided`: they went again in halves. */
+  readonly divided: number;
+}
+
+/** @throws JournalError */
+export async function refusals(db: Queryable, a: Attempt, divided: string): Promise<Refusals> {
+  const row = one(await run(db, REFUSED, [a.run, divided]));
   return {
-    requests: number(row, 'refused'),
-    operations: number(row, 'rejected'),
-    code: textOrNull(row, 'reason'),
+    stops: flag(row, 'stops'),
+    tolerated: flag(row, 'tolerated'),
+    code: textOrNull(row, 'code'),
+    divided: number(row, 'divided'),
   };
 }
 

@@ -136,19 +136,25 @@ export async function markNotApplied(
   ]);
 }
 
+/**
+ * Proven not applied, and never to be. `divisible`: one member may be to blame, who was not found; a run that goes on after
+ * rejections counts all of them as rejected (rule 5). @throws JournalError
+ */
 export async function markRefused(
   db: Queryable,
   a: Attempt,
   batch: BatchId,
   code: string,
   words: string,
+  divisible = false,
 ): Promise<void> {
-  await call(db, 'retl.mark_refused($1,$2,$3,$4,$5)', [
+  await call(db, 'retl.mark_refused($1,$2,$3,$4,$5,$6)', [
     a.run,
     a.epoch,
     hashBytes(batch),
     safeCode(code),
     safeText(words),
+    divisible,
   ]);
 }
 

@@ -63,7 +63,8 @@ const RUNS = `
     coalesce(g.source_rows, 0) as source_rows, coalesce(g.members, 0) as members, coalesce(g.excluded, 0) as excluded,
     coalesce(r.planned_added, 0) as to_add, coalesce(r.planned_changed, 0) as to_change,
     coalesce(r.planned_removed, 0) as to_remove, coalesce(r.planned_unchanged, 0) as unchanged,
-    b.added, b.changed, b.removed, b.rejected, b.unresolved, b.unknown,
+    b.added, b.changed, b.removed, b.rejected, b.refreshed, b.unresolved, b.unknown,
+    case when r.refresh_after_ms is not null and r.strategy = 'snapshot-diff' then r.planned_refreshed end as to_refresh,
     case when r.strategy = 'native-replace' then b.uploaded end as uploaded
   from retl.run r
   join retl.mirror m using (mirror_id)
@@ -74,7 +75,9 @@ const RUNS = `
     select coalesce(sum(b.added) filter (where b.action = 'upsert' and b.state = 'settled'), 0) as added,
       coalesce(sum(b.changed) filter (where b.action = 'upsert' and b.state = 'settled'), 0) as changed,
       coalesce(sum(b.accepted) filter (where b.action = 'remove'), 0) as removed,
-      coalesce(sum(b.rejected), 0) as rejected,
+      coalesce(sum(case when b.divisible then upper(b.operations) - lower(b.operations) else b.rejected end), 0) as rejected,
+      coalesce(sum(b.accepted - b.added - b.changed) filter (where b.action = 'upsert' and b.state = 'settled'), 0)
+        as refreshed,
       coalesce(sum(b.accepted) filter (where b.action = 'upsert'), 0) as uploaded,
       count(*) filter (where b.state in ('sending', 'unknown', 'staged')) as unresolved,
       count(*) filter (where b.state = 'unknown') as unknown

@@ -92,12 +92,15 @@ const COUNTS = `
     coalesce(sum(b.added) filter (where b.action = 'upsert' and b.state = 'settled'), 0) as added,
     coalesce(sum(b.changed) filter (where b.action = 'upsert' and b.state = 'settled'), 0) as changed,
     coalesce(sum(b.accepted) filter (where b.action = 'remove'), 0) as removed,
-    coalesce(sum(b.rejected), 0) as rejected,
+    coalesce(sum(case when b.divisible then upper(b.operations) - lower(b.operations) else b.rejected end), 0) as rejected,
+    case when r.refresh_after_ms is not null and r.strategy = 'snapshot-diff' then r.planned_refreshed end as to_refresh,
+    coalesce(sum(b.accepted - b.added - b.changed) filter (where b.action = 'upsert' and b.state = 'settled'), 0)
+      as refreshed,
     case when r.strategy = 'native-replace' then coalesce(sum(b.accepted) filter (where b.action = 'upsert'), 0) end
       as uploaded
   from retl.run r
   left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
-  left join retl.batch b on b.run_id = r.run_id and b.state in ('settled', 'uploaded')
+  left join retl.batch b on b.run_id = r.run_id and b.state in ('settled', 'uploaded', 'refused')
   where r.run_id = $1
   group by r.run_id, g.generation_id`;
 
@@ -119,6 +122,9 @@ export function decodeCounts(row: Record<string, unknown>): RunCounts {
     changed: number(row, 'changed'),
     removed: number(row, 'removed'),
     rejected: number(row, 'rejected'),
+    ...(row.to_refresh === null || row.to_refresh === undefined
+      ? {}
+      : { toRefresh: number(row, 'to_refresh'), refreshed: number(row, 'refreshed') }),
     ...(row.uploaded === null || row.uploaded === undefined ? {} : { uploaded: number(row, 'uploaded') }),
   };
 }

@@ -1,122 +1,22 @@
 /**
- * Runs in the journal: admission, holder, attempts, seal, plan, guard, promotion and closing. Each function calls one
+ * Runs in the journal: attempts, seal, plan, guard, promotion and closing. Each function calls one
  * function of migrations/0002 or 0003, which holds the caller to the rules; this file only gives them types.
  */
 
 import type pg from 'pg';
-import {
-  type Epoch,
-  epoch,
-  hexOf,
-  type RunId,
-  runId,
-  type Sha256,
-  sha256,
-  sha256FromHex,
-} from '../domain/ids.ts';
+import { type Epoch, epoch, hexOf, type RunId, type Sha256, sha256, sha256FromHex } from '../domain/ids.ts';
 import type { GuardCode, PlanRef } from '../domain/messages.ts';
 import type { Closing } from '../domain/run.ts';
+import type { Holder } from './admission.ts';
 import { number, object, type Row, text } from './decode.ts';
 import { call, type Queryable } from './pool.ts';
 
-/** Who holds a run, in Temporal's terms. */
-export interface Holder {
-  readonly namespace: string;
-  /** Id of the Temporal cluster; `''` where it could not be asked. */
-  readonly cluster: string;
-  readonly workflowId: string;
-  /** First run id of the chain of executions, kept across continue-as-new. */
-  readonly firstRunId: string;
-}
+export { type Admission, type AdmitRequest, admit, type Holder, type Resume } from './admission.ts';
 
 /** One attempt: every write of it names both (rule 9). */
 export interface Attempt {
   readonly run: RunId;
   readonly epoch: Epoch;
-}
-
-export interface AdmitRequest {
-  readonly mirror: string;
-  readonly strategy: 'snapshot-diff' | 'native-replace';
-  readonly targetKey: string;
-  /** Canonical text of the settings, and its SHA-256. */
-  readonly settings: string;
-  readonly settingsDigest: Buffer;
-  readonly maxRemovalShare: number | null;
-  readonly maxRemovals: number | null;
-  readonly emptySnapshot: 'hold' | 'allow';
-  /** Ms that the run waits for an answer once it is parked. */
-  readonly approvalDeadlineMs: number;
-  readonly maxBatchRows: number;
-  readonly maxRequestBytes: number;
-  /** Whether an unknown request may go again with the same bytes and key: the adapter is idempotent (rule 3). */
-  readonly mayResend: boolean;
-  readonly holder: Holder;
-  /** First run id of a holder that Temporal says is closed; `null` where nobody was asked. */
-  readonly closedHolder: string | null;
-  /** Generations sealed before this are not resumed. */
-  readonly resumeAfter: Date;
-  /** Whether an accepted upload becomes true with the finish only; absent: it does not. */
-  readonly atFinish?: boolean;
-}
-
-export type Admission =
-  | { readonly kind: 'admitted'; readonly run: RunId; readonly resume: Resume }
-  | { readonly kind: 'busy'; readonly holder: Holder }
-  | { readonly kind: 'refused'; readonly code: 'strategy-changed' | 'target-owned' };
-
-/** `fresh`: a new run; `held`: the caller's own; `sealed`: to be continued; the others are to be closed first. */
-export type Resume = 'fresh' | 'held' | 'sealed' | 'discard' | 'expired' | 'guard-rejected' | 'guard-expired';
-
-/** @throws JournalError */
-export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> {
-  const answer = object(
-    await call(db, 'retl.admit($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19)', [
-      r.mirror,
-      r.strategy,
-      r.targetKey,
-      r.settings,
-      r.settingsDigest,
-      r.maxRemovalShare,
-      r.maxRemovals,
-      r.emptySnapshot,
-      r.approvalDeadlineMs,
-      r.maxBatchRows,
-      r.maxRequestBytes,
-      r.mayResend,
-      r.holder.namespace,
-      r.holder.cluster,
-      r.holder.workflowId,
-      r.holder.firstRunId,
-      r.closedHolder,
-      r.resumeAfter,
-      r.atFinish ?? false,
-    ]),
-  );
-  switch (answer.kind) {
-    case 'admitted':
-      return {
-        kind: 'admitted',
-        run: runId(text(answer, 'run')),
-        resume: resumeKind(text(answer, 'resume')),
-      };
-    case 'busy':
-      return {
-        kind: 'busy',
-        holder: {
-          namespace: text(answer, 'namespace'),
-          cluster: text(answer, 'cluster'),
-          workflowId: text(answer, 'workflow'),
-          firstRunId: text(answer, 'first_run'),
-        },
-      };
-    default:
-      return { kind: 'refused', code: answer.code === 'target-owned' ? 'target-owned' : 'strategy-changed' };
-  }
-}
-
-function resumeKind(word: string): Resume {
-  return word as Resume;
 }
 
 /** Raises the run's epoch: every older attempt is refused from here on (rule 9). @throws JournalError */

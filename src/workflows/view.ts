@@ -121,8 +121,9 @@ export class View {
 
   /** How fast the phase goes, waits included, and how long it will take at that; `null` where nothing can be said. */
   #rate(): string | null {
-    const { toAdd, toChange, toRemove, added, changed, removed } = this.counts;
-    const left = this.#phase === 'removals' ? toRemove - removed : toAdd + toChange - added - changed;
+    const { toAdd, toChange, toRemove, added, changed, removed, toRefresh = 0, refreshed = 0 } = this.counts;
+    const upserts = toAdd + toChange + toRefresh - added - changed - refreshed;
+    const left = this.#phase === 'removals' ? toRemove - removed : upserts;
     const seconds = (Date.now() - this.#since.ms) / 1000;
     const perSecond = (accepted(this.counts) - this.#since.accepted) / seconds;
     const sends = this.#phase === 'additions' || this.#phase === 'removals';
@@ -141,6 +142,9 @@ export class View {
       `| changed | ${c.toChange} | ${c.changed} |`,
       `| removed | ${c.toRemove} | ${c.removed} |`,
       `| unchanged | ${c.unchanged} | |`,
+      ...(c.toRefresh === undefined
+        ? []
+        : [`| of these, sent again | ${c.toRefresh} | ${c.refreshed ?? 0} |`]),
       ...(c.uploaded === undefined ? [] : [`| uploaded | ${c.members} | ${c.uploaded} |`]),
       '',
       `${c.sourceRows} source rows, ${c.members} members, ${c.excluded} excluded, ${c.rejected} rejected`,
@@ -156,8 +160,8 @@ export class View {
 }
 
 /** Members that the destination has accepted. */
-function accepted({ added, changed, removed }: RunCounts): number {
-  return added + changed + removed;
+function accepted({ added, changed, removed, refreshed = 0 }: RunCounts): number {
+  return added + changed + removed + refreshed;
 }
 
 function waitingInWords(waiting: Waiting): string {

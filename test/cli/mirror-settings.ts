@@ -16,6 +16,8 @@ export function mirrorNamed(
     baseline: { kind: 'new-empty', attested: null },
     batch: { rows: 1, bytes: 1, inFlight: 1, pollDeadlineMs: 1 },
     safety: { maxRemovalShare: null, maxRemovals: null, emptySnapshot: 'hold', approvalDeadlineMs: 1 },
+    onRejection: { kind: 'stop' },
+    refreshAfterMs: null,
     resumeMaxAgeMs: 1,
   };
 }

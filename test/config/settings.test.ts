@@ -57,6 +57,8 @@ test('a mirror is read into plain settings, its secrets left as references', asy
           emptySnapshot: 'hold',
           approvalDeadlineMs: 86_400_000,
         },
+        onRejection: { kind: 'stop' },
+        refreshAfterMs: null,
         resumeMaxAgeMs: 86_400_000,
       },
     ],
@@ -89,6 +91,19 @@ test.each([
   ['{ count: 50 }', { maxRemovalShare: null, maxRemovals: 50 }],
 ])('max_removals: %s', async (text, limits) => {
   expect((await mirrorOf('max_removals: 20%', `max_removals: ${text}`)).safety).toMatchObject(limits);
+});
+
+test.each([
+  ['stop', { kind: 'stop' }],
+  ['continue', { kind: 'continue' }],
+  ['{ tolerate: { max: 10 } }', { kind: 'tolerate', max: 10, maxShare: null }],
+  ['{ tolerate: { max: 0.5% } }', { kind: 'tolerate', max: null, maxShare: 0.005 }],
+])('on_rejection: %s', async (text, onRejection) => {
+  expect((await mirrorOf('baseline', `on_rejection: ${text}\nbaseline`)).onRejection).toEqual(onRejection);
+});
+
+test('refresh_after is a time in milliseconds', async () => {
+  expect((await mirrorOf('baseline', 'refresh_after: 30d\nbaseline')).refreshAfterMs).toBe(2_592_000_000);
 });
 
 test.each([

@@ -167,6 +167,8 @@ export function modelSettings(
       emptySnapshot: 'allow',
       approvalDeadlineMs: 86_400_000,
     },
+    onRejection: { kind: 'stop' },
+    refreshAfterMs: null,
     resumeMaxAgeMs: 86_400_000,
   };
 }

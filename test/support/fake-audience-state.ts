@@ -47,6 +47,17 @@ export function applyRequest(
   return results;
 }
 
+/** Positions of the members named by `ids`. */
+export function positionsOf(
+  request: StateRequest,
+  idFields: readonly string[],
+  ids: ReadonlySet<string>,
+): readonly number[] {
+  return rowsOf(request).flatMap((row, index) =>
+    ids.has(pathId(request) ?? idOf(row, idFields)) ? [index] : [],
+  );
+}
+
 type Row = Readonly<Record<string, unknown>>;
 
 /** The member that the path names, as in `/audiences/42/members/<id>`. */

@@ -10,7 +10,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { pathToFileURL } from 'node:url';
-import { type AudienceState, applyRequest, type RowResult } from './fake-audience-state.ts';
+import { type AudienceState, applyRequest, positionsOf, type RowResult } from './fake-audience-state.ts';
 
 export type Fault =
   /** This status; `applied` says whether the request took effect all the same. */
@@ -72,6 +72,8 @@ export class FakeAudience {
   readonly state: AudienceState = { members: new Map(), effects: [], replies: new Map() };
   /** Status that the token endpoint answers with instead of a token. */
   tokenStatus: number | null = null;
+  /** Members that it never takes, nor lets go: row by row, or by this status for every request that names one. */
+  poison: { readonly ids: ReadonlySet<string>; readonly status?: number } = { ids: new Set() };
   /** What the next read meets; faults of {@link fault} are for writes. */
   readFault: Fault | null = null;
   readonly #settings: FakeAudienceSettings;
@@ -152,7 +154,7 @@ export class FakeAudience {
     if (seen.method === 'GET' && readFault === null) return sendJson(outgoing, 200, this.#readBack());
     if (seen.method === 'GET') this.readFault = null;
     const fault = seen.method === 'GET' ? readFault : (this.#faults.shift() ?? this.#always);
-    if (fault === null) return this.#answer(outgoing, this.#apply(seen, []));
+    if (fault === null) return this.#judge(seen, outgoing);
     await this.#misbehave(fault, seen, incoming, outgoing);
   }
 
@@ -204,7 +206,19 @@ export class FakeAudience {
   }
 
   #apply(seen: SeenRequest, reject: readonly number[]): readonly RowResult[] {
-    return applyRequest(this.state, seen, this.#settings.idFields ?? ['email_sha256', 'email', 'id'], reject);
+    return applyRequest(this.state, seen, this.#idFields, reject);
+  }
+
+  get #idFields(): readonly string[] {
+    return this.#settings.idFields ?? ['email_sha256', 'email', 'id'];
+  }
+
+  #judge(seen: SeenRequest, outgoing: ServerResponse): void {
+    const { ids, status } = this.poison;
+    const poisoned = ids.size === 0 ? [] : positionsOf(seen, this.#idFields, ids);
+    if (poisoned.length > 0 && status !== undefined)
+      sendJson(outgoing, status, { error: 'one of these is not valid' });
+    else this.#answer(outgoing, this.#apply(seen, poisoned));
   }
 
   #answer(outgoing: ServerResponse, rows: readonly RowResult[]): void {

@@ -137,7 +137,10 @@ export class RequestBuilder {
   }
 
   /** The operations of a journaled batch, with the ids of their `sending`th sending. */
-  async operationsOf(batch: BatchRecord, sending: number): Promise<readonly Operation[]> {
+  async operationsOf(
+    batch: Pick<BatchRecord, 'first' | 'last'>,
+    sending: number,
+  ): Promise<readonly Operation[]> {
     if (batch.first === null || batch.last === null) throw new Error('a step has no operations');
     const rows = await readOperations(
       this.a.deps.journal,
@@ -149,8 +152,11 @@ export class RequestBuilder {
     return rows.map((row) => this.operation(row, sending));
   }
 
-  /** What replaces a batch that was proven not applied: the same operations again, halved where it was too large. */
-  async again(batch: BatchRecord, halve: boolean): Promise<readonly Outgoing[]> {
+  /** What replaces a batch that was proven not applied: the same operations again, in halves where that may help. */
+  async again(
+    batch: Pick<BatchRecord, 'first' | 'last' | 'sending'>,
+    halve: boolean,
+  ): Promise<readonly Outgoing[]> {
     const sending = batch.sending + 1;
     const operations = await this.operationsOf(batch, sending);
     const first = batch.first ?? 0n;

@@ -37,3 +37,10 @@ export function receiptText(receipt: Receipt): string {
 
 /** Begins the code of a batch that is to be halved before it is sent again. */
 export const TOO_LARGE = 'too-large';
+/** The same, where the halves are to show which member it was refused for. */
+export const DIVIDED = 'divided';
+
+/** Whether a batch that was not applied goes again in halves. */
+export function isHalved(reason: string | null): boolean {
+  return reason !== null && (reason.startsWith(TOO_LARGE) || reason.startsWith(DIVIDED));
+}

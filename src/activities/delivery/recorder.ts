@@ -16,9 +16,10 @@ import {
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import type { WindowEnd } from './ends.ts';
 import type { Outgoing } from './outgoing.ts';
-import { backoffMs, receiptText, TOO_LARGE } from './policy.ts';
+import { backoffMs, DIVIDED, receiptText, TOO_LARGE } from './policy.ts';
 import { pollAfterMs } from './polling.ts';
 import { withRetries } from './record.ts';
+import type { Refusal, Rejections } from './rejections.ts';
 import { Settlements } from './settlements.ts';
 
 export class Recorder {
@@ -27,13 +28,14 @@ export class Recorder {
   constructor(
     private readonly a: RunAttempt,
     private readonly w: OpenWriter,
+    private readonly rejections: Rejections,
   ) {
     this.#settlements = new Settlements(a.deps.journal, a.attempt);
   }
 
   /**
    * @param tries how often these operations, or these bytes, have been sent: what the wait grows with.
-   * @returns why the window must end; `null` where everything was accepted.
+   * @returns why the window must end; `null` where everything was accepted, or rejected and the run goes on.
    * @throws JournalError
    */
   async record(
@@ -58,8 +60,7 @@ export class Recorder {
         await withRetries(() => markNotApplied(journal, attempt, id, outcome.code, 0));
         return { kind: 'misconfigured', code: outcome.code };
       case 'refused':
-        await withRetries(() => markRefused(journal, attempt, id, outcome.code, outcome.reason));
-        return outgoing.resent ? doubtful(outgoing, outcome.code) : { kind: 'rejected', code: outcome.code };
+        return this.#refused(outgoing, outcome);
       case 'unknown':
         await withRetries(() => markUnknown(journal, attempt, id, outcome.code));
         if (this.w.destination.capabilities.recovery === 'manual') {
@@ -101,18 +102,44 @@ export class Recorder {
     // Whether it came at once or from a job: the journal has kept the batch unknown, and nothing of what was written.
     if (outgoing.resent && one !== undefined) return doubtful(outgoing, one.code);
     this.w.store.committed(writes);
-    return one === undefined ? null : { kind: 'rejected', code: one.code };
+    return one === undefined || this.rejections.goesOn ? null : { kind: 'rejected', code: one.code };
+  }
+
+  /** Nothing was applied, and never will be. */
+  async #refused(outgoing: Outgoing, refusal: Refusal): Promise<WindowEnd | null> {
+    const { journal } = this.a.deps;
+    const { attempt } = this.a;
+    const { id } = outgoing.draft;
+    const { code, reason } = refusal;
+    const passes = this.rejections.passes(refusal, outgoing);
+    if (passes && outgoing.request.operations.length === 1) return this.#offender(outgoing, code, reason);
+    if (passes && this.rejections.takeDivision(outgoing)) {
+      await withRetries(() => markNotApplied(journal, attempt, id, `${DIVIDED}:${code}`, 0));
+      this.rejections.divide(outgoing);
+      return null;
+    }
+    await withRetries(() => markRefused(journal, attempt, id, code, reason, passes));
+    if (passes) return null;
+    return outgoing.resent ? doubtful(outgoing, code) : { kind: 'rejected', code };
+  }
+
+  /** A request of one member that was refused as a whole: it is that member who was. */
+  async #offender({ draft, first }: Outgoing, code: string, reason: string): Promise<null> {
+    const settlement = { batch: draft.id, receipt: receiptText({ refused: code }) };
+    await this.#settlements.settle(settlement, [{ sequence: first, code, reason }], new Map());
+    return null;
   }
 
   async #notApplied(
     outgoing: Outgoing,
     outcome: Extract<BatchOutcome, { kind: 'not-applied' }>,
     tries: number,
-  ): Promise<WindowEnd> {
+  ): Promise<WindowEnd | null> {
     const { journal } = this.a.deps;
     const { id } = outgoing.draft;
     if (outcome.tooLarge && !outgoing.resent && outgoing.request.operations.length === 1) {
       const words = 'one member alone is too large for the destination';
+      if (this.rejections.goesOn) return this.#offender(outgoing, outcome.code, words);
       await withRetries(() => markRefused(journal, this.a.attempt, id, outcome.code, words));
       return { kind: 'rejected', code: outcome.code };
     }

@@ -1,7 +1,8 @@
 /**
  * A window of delivery: as many batches as fit its time, several in flight, each journaled before it is sent and its
- * outcome written when it is known (rules 2 to 5). It stops launching on the first answer that is not an acceptance, on a
- * stop from outside, and at the end of its time; what is in flight is always waited for and recorded.
+ * outcome written when it is known (rules 2 to 5). It stops launching on the first answer that is not an acceptance, or a
+ * rejection that the run goes on after; on a stop from outside, and at the end of its time. What is in flight is always waited
+ * for and recorded.
  */
 
 import type { BatchOutcome } from '../../destinations/port.ts';
@@ -16,9 +17,10 @@ import { DrainLimit } from './drain.ts';
 import { graver, type WindowEnd } from './ends.ts';
 import { type Outgoing, RequestBuilder } from './outgoing.ts';
 import { OperationPages } from './pages.ts';
-import { sendDeadlineMs, TOO_LARGE } from './policy.ts';
+import { isHalved, sendDeadlineMs } from './policy.ts';
 import { Reconciler } from './reconcile.ts';
 import { checked, Recorder } from './recorder.ts';
+import { acceptsAll, Rejections } from './rejections.ts';
 import { Clearance, markedOnce, SENT_TOO_LATE } from './sending.ts';
 
 export interface WindowLimits {
@@ -32,6 +34,9 @@ export interface WindowLimits {
 
 /** Batches staged at once where the adapter has no bound: what one round of polls can ask about. */
 const MAX_STAGED = 1_000;
+
+/** What was sent once, and proven not to have been applied. */
+type Sent = Pick<BatchRecord, 'id' | 'first' | 'last' | 'sending'>;
 
 /** Receipts waiting for the journal, at most, for each request in flight. */
 const UNRECORDED = 4;
@@ -57,9 +62,10 @@ export class DeliveryWindow {
     private readonly w: OpenWriter,
     private readonly action: Action,
     private readonly limits: WindowLimits,
+    private readonly rejections = new Rejections({ kind: 'stop' }, 0),
   ) {
     this.#builder = new RequestBuilder(a, w, action);
-    this.#recorder = new Recorder(a, w);
+    this.#recorder = new Recorder(a, w, rejections);
     this.#reconciler = new Reconciler(a, w, this.#builder, this.#recorder, limits.pollNow);
     const { capabilities } = w.destination;
     this.#deadlineMs = sendDeadlineMs(capabilities);
@@ -72,7 +78,11 @@ export class DeliveryWindow {
     const drain = new DrainLimit(this.a.stop, () => this.w.abandon());
     try {
       await this.#resolveOpen();
-      if (this.#end === null && !this.limits.resolveOnly) await this.#deliver();
+      if (this.#end === null && !this.limits.resolveOnly) {
+        await this.#sendHalves();
+        await this.#deliver();
+        await this.#sendHalves();
+      }
     } catch (error) {
       this.#crash ??= error;
     }
@@ -112,7 +122,11 @@ export class DeliveryWindow {
   async #tryAgain(batch: BatchRecord): Promise<void> {
     const ms = batch.retryInMs;
     if (ms > 0) return this.#stopWith({ kind: 'wait', code: batch.reason ?? 'retry', ms, batch: batch.id });
-    const pieces = await this.#builder.again(batch, batch.reason?.startsWith(TOO_LARGE) ?? false);
+    await this.#sendAgain(batch, isHalved(batch.reason));
+  }
+
+  async #sendAgain(batch: Sent, halve: boolean): Promise<void> {
+    const pieces = await this.#builder.again(batch, halve);
     const drafts = pieces.map((p) => p.draft);
     if (!(await this.#mayPlan(() => retryBatch(this.a.deps.journal, this.a.attempt, batch.id, drafts))))
       return;
@@ -120,6 +134,20 @@ export class DeliveryWindow {
       await this.#roomInFlight();
       if (this.#mayNotSend()) return;
       this.#launch(piece, null);
+    }
+  }
+
+  /** Requests that were refused as a whole go again in halves, and the halves, until nobody but those to blame is left. */
+  async #sendHalves(): Promise<void> {
+    for (;;) {
+      const refused = this.rejections.next();
+      if (refused === null && this.#flying.size + this.#recording.size === 0) return;
+      if (refused === null) await Promise.race([...this.#flying, ...this.#recording]);
+      else if (this.#mayNotSend()) return;
+      else {
+        const { draft, first, sending } = refused;
+        await this.#sendAgain({ id: draft.id, first, last: draft.last, sending }, true);
+      }
     }
   }
 
@@ -213,8 +241,8 @@ export class DeliveryWindow {
       })
       .finally(() => this.#recording.delete(recording));
     this.#recording.add(recording);
-    if (isStaged || acceptsAll(outcome)) return;
-    // Rule 5: whatever is no acceptance stops the launching now, and not when the journal has taken it down.
+    if (isStaged || acceptsAll(outcome) || this.rejections.passes(outcome, outgoing)) return;
+    // Rule 5: whatever is no acceptance, and not passed over, stops the launching now, and not when the journal has taken it down.
     this.#halting = true;
     await recording;
   }
@@ -269,9 +297,4 @@ export class DeliveryWindow {
       await Promise.race([...this.#flying, ...this.#recording]);
     }
   }
-}
-
-function acceptsAll(outcome: BatchOutcome): boolean {
-  if (outcome.kind === 'settled') return outcome.outcomes.every((one) => one.kind === 'accepted');
-  return outcome.kind === 'accepted';
 }
