@@ -7,8 +7,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunAttempt } from '../../src/activities/attempt.ts';
 import { completeReplacement } from '../../src/activities/replacement.ts';
 import { sha256FromHex } from '../../src/domain/ids.ts';
+import { tellRuns } from '../../src/domain/member-story.ts';
 import { settledUploads } from '../../src/journal/batch-record.ts';
 import { logHead, readEffects, readEntries } from '../../src/journal/log.ts';
+import { holdingOf, tracesOf } from '../../src/journal/member-trace.ts';
 import { memberOf } from '../../src/journal/membership.ts';
 import { applyUploads, confirmReplacement, recordReplaced } from '../../src/journal/replacement.ts';
 import { countRun, loadRun } from '../../src/journal/run-record.ts';
@@ -224,6 +226,43 @@ describe.each(BOTH)('visible %s', (visible) => {
     expect(await stateOf(closeRun(journal.runtime, run.attempt, 'aborted', null))).toBe(RULE);
     await promoted(run);
     expect((await run.record()).closing).toBe('completed');
+  });
+});
+
+describe('what is told of one member', () => {
+  const hashOf = (id: string) => sha256FromHex(identityHash(id).toString('hex'));
+
+  async function toldOf(run: ScriptedRun, id: string) {
+    const { target } = await run.record();
+    const holding = await holdingOf(journal.runtime, target, hashOf(id));
+    const traces = await tracesOf(journal.runtime, target, hashOf(id), null, 10);
+    return { holding, did: tellRuns(traces, holding !== null).map((story) => story.did) };
+  }
+
+  test.each(BOTH)(
+    'visible %s: uploaded again, changed, added, and removed by the finish',
+    async (visible) => {
+      const mirror = nameNew();
+      await promoted(await finished(mirror, visible, FIRST));
+      const run = await finished(mirror, visible, SECOND);
+      await promoted(run);
+      const told = { a: 'sent-again', b: 'changed', f: 'added', c: 'removed' };
+      for (const [id, did] of Object.entries(told)) expect((await toldOf(run, id)).did[0], id).toBe(did);
+      expect((await toldOf(run, 'c')).holding).toBeNull();
+      expect((await toldOf(run, 'a')).holding).toMatchObject({ runId: run.run.toString() });
+    },
+  );
+
+  test('an upload that is not finished is under way; one that never will be was never sent', async () => {
+    const mirror = nameNew();
+    const first = await finished(mirror, 'at_finish', FIRST);
+    await promoted(first);
+    const run = await uploaded(mirror, 'at_finish', SECOND);
+    expect((await toldOf(run, 'b')).did).toEqual(['pending', 'added']);
+    expect((await toldOf(run, 'b')).holding).toMatchObject({ runId: first.run.toString() });
+    await closeRun(journal.runtime, run.attempt, 'aborted', null);
+    expect((await toldOf(run, 'b')).did[1]).toBe('added');
+    expect((await toldOf(run, 'b')).holding).toMatchObject({ runId: first.run.toString() });
   });
 });
 
