@@ -118,8 +118,13 @@ let serial = 0;
 /** Brings a mirror to its point. */
 async function stand(system: System, cell: Cell): Promise<Stand> {
   serial += 1;
-  const scene = await LedgerScene.create(system, `cell-${serial}-${cell.kind}`, cell.kind);
-  if (cell.row.scene === 'removals') {
+  const scene = await LedgerScene.create(
+    system,
+    `cell-${serial}-${cell.kind}`,
+    cell.kind,
+    MODES[cell.row.scene],
+  );
+  if (cell.row.scene === 'removals' || cell.row.scene === 'replace') {
     await scene.completed();
     await scene.exec(
       `delete from $table where id < 'm003'; update $table set plan = 'gold' where id = 'm003'`,
@@ -151,12 +156,24 @@ function holdAt(system: System, scene: LedgerScene, at: Place): Held | null {
   }
 }
 
+/** Members added, changed and removed, or uploaded and dropped, over the scene's runs. */
 const EFFECTS: Readonly<Record<Row['scene'], number>> = {
   first: 6,
   busy: 6,
   removals: 6 + 2 + 1,
   parked: 6 + 4,
+  later: 6,
+  replace: 6 + 4 + 2,
 };
+
+const MODES = {
+  first: 'direct',
+  busy: 'direct',
+  removals: 'direct',
+  parked: 'direct',
+  later: 'later',
+  replace: 'replace',
+} as const;
 
 /** Takes a mirror to its end, as a person would who looks after it. */
 async function toItsEnd(stand: Stand): Promise<Result> {

@@ -22,9 +22,10 @@ export interface Row {
   readonly onItsWay: OnItsWay;
   /**
    * `first`: six additions; `removals`: two are removed and one is changed; `busy`: the first upload is turned away; `parked`:
-   * more are removed than the limits allow, and somebody approves of it.
+   * more are removed than the limits allow, and somebody approves of it; `later`: requests are taken for later; `replace`: a set
+   * of four, one of them changed, takes the place of six.
    */
-  readonly scene: 'first' | 'removals' | 'busy' | 'parked';
+  readonly scene: 'first' | 'removals' | 'busy' | 'parked' | 'later' | 'replace';
   /**
    * What befalls the worker there, or also its workflow: `terminate`: it is terminated and started again; `freeze`: the
    * worker stands still past its heartbeat and goes on when another one has finished its work.
@@ -80,6 +81,8 @@ const STEP_SENDING = 'retl.mark_sending($1,$2,$3,$4)';
 const absent = { onItsWay: 'absent' } as const;
 const applied = { onItsWay: 'applied' } as const;
 const removals = { scene: 'removals' } as const;
+const later = { scene: 'later' } as const;
+const replace = { scene: 'replace' } as const;
 const parked = { scene: 'parked' } as const;
 
 const PARKED: Row = {
@@ -140,6 +143,20 @@ export const ROWS: readonly Row[] = [
   unanswered('the promotion', 'retl.promote('),
   unseen('the pruning', 'retl.prune('),
   unanswered('the pruning', 'retl.prune('),
+  request('the job is taken', 'upload', 'applied', later),
+  unseen('the job is recorded', 'retl.mark_staged(', { ...later, ...applied, nth: 2 }),
+  unanswered('the job is recorded', 'retl.mark_staged(', { ...later, nth: 2 }),
+  request('the job is asked about', 'job', 'received', { ...later, onItsWay: null }),
+  request('the job is done', 'job', 'applied', { ...later, onItsWay: null }),
+  unseen('the receipt of a job', 'retl.settle_batch(', later),
+  unanswered('the receipt of a job', 'retl.settle_batch(', later),
+  request('the set is replaced', 'finish', 'applied', replace),
+  unseen('the receipt of a replacement', 'retl.settle_step(', { ...replace, ...FINISH, ...applied }),
+  unseen('the replacement is confirmed', 'retl.confirm_replacement(', replace),
+  unanswered('the replacement is confirmed', 'retl.confirm_replacement(', replace),
+  unseen('whom it has dropped is recorded', 'retl.record_replaced(', replace),
+  unanswered('whom it has dropped is recorded', 'retl.record_replaced(', replace),
+  unseen('the promotion of a replacement', 'retl.promote(', replace),
   unseen('the run is parked', 'retl.guard(', parked),
   unanswered('the run is parked', 'retl.guard(', parked),
   PARKED,

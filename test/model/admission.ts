@@ -14,35 +14,34 @@ export interface Admitted {
   readonly phase: Phase;
 }
 
-/** @param closedHolder first run id of the execution before. @throws ApplicationFailure */
-export function admission(
-  world: World,
-  firstRunId: string,
-  closedHolder: string | null,
-  journal: pg.Pool,
-): Promise<Admitted> {
+/** @throws ApplicationFailure */
+export function admission(world: World, firstRunId: string, journal: pg.Pool): Promise<Admitted> {
   const { settings, mirror, configuration, logger } = world;
   const destination = bindDestination({ destinations: world.destinations(null), configuration }, settings);
   const text = configuration.text(settings);
   return failing(logger, async () => {
-    const answer = await admit(journal, {
-      mirror,
-      strategy: settings.strategy,
-      targetKey: destination.targetKey,
-      settings: text,
-      settingsDigest: sha256Bytes(text),
-      maxRemovalShare: settings.safety.maxRemovalShare,
-      maxRemovals: settings.safety.maxRemovals,
-      emptySnapshot: settings.safety.emptySnapshot,
-      approvalDeadlineMs: settings.safety.approvalDeadlineMs,
-      maxBatchRows: destination.limits.rows,
-      maxRequestBytes: destination.limits.bytes,
-      mayResend: destination.capabilities.recovery === 'idempotent',
-      atFinish: destination.capabilities.visible === 'at_finish',
-      holder: { namespace: 'model', cluster: 'model', workflowId: `mirror/${mirror}`, firstRunId },
-      closedHolder,
-      resumeAfter: new Date(0),
-    });
+    const ask = (closedHolder: string | null) =>
+      admit(journal, {
+        mirror,
+        strategy: settings.strategy,
+        targetKey: destination.targetKey,
+        settings: text,
+        settingsDigest: sha256Bytes(text),
+        maxRemovalShare: settings.safety.maxRemovalShare,
+        maxRemovals: settings.safety.maxRemovals,
+        emptySnapshot: settings.safety.emptySnapshot,
+        approvalDeadlineMs: settings.safety.approvalDeadlineMs,
+        maxBatchRows: destination.limits.rows,
+        maxRequestBytes: destination.limits.bytes,
+        mayResend: destination.capabilities.recovery === 'idempotent',
+        atFinish: destination.capabilities.visible === 'at_finish',
+        holder: { namespace: 'model', cluster: 'model', workflowId: `mirror/${mirror}`, firstRunId },
+        closedHolder,
+        resumeAfter: new Date(0),
+      });
+    const first = await ask(null);
+    // Temporal says that every earlier execution is closed, whichever of them holds the run.
+    const answer = first.kind === 'busy' ? await ask(first.holder.firstRunId) : first;
     if (answer.kind !== 'admitted') throw new Error(`not admitted: ${JSON.stringify(answer)}`);
     const { phase } = await loadRun(journal, answer.run);
     return { run: answer.run.toString(), resume: answer.resume, phase };

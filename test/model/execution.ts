@@ -40,8 +40,6 @@ export class Execution {
 
   constructor(
     private readonly world: World,
-    /** First run id of the execution before, which is closed. */
-    private readonly before: string | null,
     /** Called after each activity. */
     private readonly check: () => Promise<void>,
     /** Called with each fresh run. */
@@ -63,7 +61,7 @@ export class Execution {
   async #runs(): Promise<Outcome> {
     for (let resumed = false; ; ) {
       const { run, resume, phase } = await this.#certain((_, journal) =>
-        admission(this.world, this.firstRunId, this.before, journal),
+        admission(this.world, this.firstRunId, journal),
       );
       this.#ref = { run, firstRunId: this.firstRunId };
       this.#phase = phase;

@@ -101,7 +101,6 @@ export class Player {
 }
 
 class History {
-  #before: string | null = null;
   #run = '';
 
   constructor(
@@ -116,11 +115,9 @@ class History {
     world.source = new Map(Object.entries(desired));
     const execution = new Execution(
       world,
-      this.#before,
       () => invariants.check(),
       (run) => this.#begin(run),
     );
-    this.#before = execution.firstRunId;
     const outcome = await execution.play();
     this.coverage.add(outcome);
     await invariants.check();

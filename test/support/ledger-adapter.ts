@@ -15,7 +15,11 @@ import type {
 import { DESTINATIONS, runWorker } from '../../src/worker.ts';
 
 const connectionSchema = z.strictObject({ base_url: z.string() });
-const optionsSchema = z.strictObject({ recovery: z.enum(['idempotent', 'lookup', 'manual']) });
+const optionsSchema = z.strictObject({
+  recovery: z.enum(['idempotent', 'lookup', 'manual']),
+  /** `later`: requests are taken for later; `replace`: the finish drops whoever was not uploaded. */
+  mode: z.enum(['direct', 'later', 'replace']).default('direct'),
+});
 
 type Options = z.infer<typeof optionsSchema>;
 
@@ -23,10 +27,10 @@ export const ledgerDestination: DestinationAdapter<z.infer<typeof connectionSche
   type: 'ledger',
   connectionSchema,
   optionsSchema,
-  capabilities: (_connection, { recovery }) => ({
-    strategies: ['snapshot-diff'],
-    explicitRemoval: true,
-    batchDelivery: 'accepted',
+  capabilities: (_connection, { recovery, mode }) => ({
+    strategies: [mode === 'replace' ? 'native-replace' : 'snapshot-diff'],
+    explicitRemoval: mode !== 'replace',
+    batchDelivery: mode === 'later' ? 'asynchronous' : 'accepted',
     recovery,
     visible: 'on_accept',
     maxRows: 1_000,
@@ -38,7 +42,7 @@ export const ledgerDestination: DestinationAdapter<z.infer<typeof connectionSche
   targetKey: ({ base_url }) => base_url,
   frame: () => ({ open: '[', itemOpen: '', itemClose: '', separator: ',', close: ']', operationId: null }),
   checkFields: () => [],
-  open: async ({ base_url }, { recovery }, context) => new LedgerWriter(base_url, recovery, context),
+  open: async ({ base_url }, options, context) => new LedgerWriter(base_url, options, context),
 };
 
 const ACCEPTED: StepOutcome = { kind: 'accepted', receipt: {} };
@@ -56,7 +60,7 @@ class LedgerWriter implements Writer {
 
   constructor(
     private readonly base: string,
-    private readonly recovery: Options['recovery'],
+    private readonly options: Options,
     private readonly context: WriterContext,
   ) {
     this.#session = encodeURIComponent(`${context.owner.split('/')[1]}-${context.run}`);
@@ -72,16 +76,28 @@ class LedgerWriter implements Writer {
   attach = async () => ACCEPTED;
   upsert = (request: BatchRequest) => this.#send(request);
   remove = (request: BatchRequest) => this.#send(request);
-  poll = async () => UNKNOWN;
-  finish: Writer['finish'] = ({ idempotencyKey }) => this.#step(`finish/${idempotencyKey}`);
-  reconcileFinish: Writer['reconcileFinish'] = ({ idempotencyKey }) =>
-    this.#recovered(`finish/${idempotencyKey}`);
+  finish: Writer['finish'] = ({ idempotencyKey }) =>
+    this.#step(`finish/${idempotencyKey}`, this.options.mode === 'replace' ? this.#session : undefined);
+  reconcileFinish: Writer['reconcileFinish'] = (request) =>
+    this.options.recovery === 'idempotent'
+      ? this.finish(request)
+      : this.#recovered(`finish/${request.idempotencyKey}`);
   close = async () => undefined;
 
   async reconcileBatch(request: BatchRequest): Promise<BatchOutcome> {
-    if (this.recovery === 'idempotent') return this.#send(request);
+    if (this.options.recovery === 'idempotent') return this.#send(request);
+    if (this.options.mode === 'later') {
+      const job = request.idempotencyKey;
+      return (await this.#done(`jobs/${job}`)) ? { kind: 'staged', jobIds: [job], receipt: {} } : NOT_THERE;
+    }
     const found = await this.#done(`uploads/${request.idempotencyKey}`);
     return found ? { kind: 'accepted', receipt: {} } : NOT_THERE;
+  }
+
+  async poll(request: BatchRequest, [job]: readonly string[]): Promise<BatchOutcome> {
+    const { body } = await this.#ask('POST', `jobs/${job}`);
+    const done = Array.isArray(body.accepted) && body.accepted.length === request.operations.length;
+    return done ? { kind: 'accepted', receipt: {} } : UNKNOWN;
   }
 
   async abort(): Promise<StepOutcome> {
@@ -91,22 +107,28 @@ class LedgerWriter implements Writer {
 
   /** Two steps: the upload is announced and its id saved, then it is carried out. */
   async #send({ batchId, action, idempotencyKey, body, operations }: BatchRequest): Promise<BatchOutcome> {
-    const made = await this.#ask('POST', 'uploads', JSON.stringify({ key: idempotencyKey, action }));
+    const made = await this.#ask(
+      'POST',
+      'uploads',
+      JSON.stringify({ key: idempotencyKey, action, session: this.#session }),
+    );
     if (typeof made.body.id !== 'string') return UNKNOWN;
     await this.context.progress(batchId, made.body.id);
-    const { status, body: answer } = await this.#ask('PUT', `uploads/${made.body.id}`, body);
+    const path = this.options.mode === 'later' ? 'jobs' : 'uploads';
+    const { status, body: answer } = await this.#ask('PUT', `${path}/${made.body.id}`, body);
+    if (typeof answer.job === 'string') return { kind: 'staged', jobIds: [answer.job], receipt: {} };
     if (status === 429) return { ...NOT_THERE, code: 'http-429', retryAfterMs: 100 };
     const accepted = Array.isArray(answer.accepted) && answer.accepted.length === operations.length;
     return accepted ? { kind: 'accepted', receipt: { upload: made.body.id } } : UNKNOWN;
   }
 
-  async #step(path: string): Promise<StepOutcome> {
-    const { status } = await this.#ask('POST', path);
+  async #step(path: string, body?: string): Promise<StepOutcome> {
+    const { status } = await this.#ask('POST', path, body);
     return status === 200 ? ACCEPTED : UNKNOWN;
   }
 
   async #recovered(path: string): Promise<StepOutcome> {
-    switch (this.recovery) {
+    switch (this.options.recovery) {
       case 'idempotent':
         return this.#step(path);
       case 'lookup':

@@ -4,7 +4,7 @@ import type { WorkflowHandleWithFirstExecutionRunId as Handle } from '@temporali
 import { expect } from 'vitest';
 import { type LogPosition, logPosition } from '../../src/domain/ids.ts';
 import { decide, parkedRun } from '../../src/journal/approvals.ts';
-import { readEffects, readEntries } from '../../src/journal/log.ts';
+import { type LogEntry, readEffects, readEntries } from '../../src/journal/log.ts';
 import { Ledger } from './ledger.ts';
 import type { System } from './system.ts';
 import { Scene, tableOf } from './system-scene.ts';
@@ -15,6 +15,11 @@ export type RecoveryKind = 'idempotent' | 'lookup' | 'manual';
 export const LEDGER_WORKER = '../test/support/ledger-adapter';
 
 const ROWS = 6;
+
+/** Nobody has asked for the removals of a replacement: they are the finish's. */
+function keyOf(entry: LogEntry): { readonly key?: string } {
+  return entry.kind === 'removals' ? {} : { key: entry.batch };
+}
 
 export class LedgerScene extends Scene {
   private constructor(
@@ -27,15 +32,27 @@ export class LedgerScene extends Scene {
     super(system, mirror, table);
   }
 
-  static async create(system: System, name: string, kind: RecoveryKind): Promise<LedgerScene> {
+  static async create(
+    system: System,
+    name: string,
+    kind: RecoveryKind,
+    mode: 'direct' | 'later' | 'replace' = 'direct',
+  ): Promise<LedgerScene> {
     const ledger = await Ledger.start(kind === 'idempotent');
     system.defer(() => ledger.stop());
     const scene = new LedgerScene(system, name, tableOf(name), ledger, kind);
     await scene.createSource(ROWS);
     await system.connect(`${name}-ledger`, { type: 'ledger', base_url: ledger.url });
     await scene.write(
-      { connection: `${name}-ledger`, recovery: kind },
-      { mirror: { batch: { rows: 3, in_flight: 1 } } },
+      { connection: `${name}-ledger`, recovery: kind, mode },
+      {
+        mirror: {
+          batch: { rows: 3, in_flight: 1 },
+          ...(mode === 'replace'
+            ? { strategy: 'native-replace', safety: { max_removals: '50%', empty_snapshot: 'hold' } }
+            : {}),
+        },
+      },
     );
     return scene;
   }
@@ -54,7 +71,7 @@ export class LedgerScene extends Scene {
         for (const effect of await readEffects(journal, entry)) {
           const row: { readonly id: string } = JSON.parse(effect.payload);
           expect(this.ledger.effects).toContainEqual(
-            expect.objectContaining({ action: effect.action, id: row.id, key: entry.batch }),
+            expect.objectContaining({ action: effect.action, id: row.id, ...keyOf(entry) }),
           );
           if (effect.action === 'upsert') held.set(row.id, row);
           else held.delete(row.id);
@@ -122,6 +139,8 @@ export class LedgerScene extends Scene {
   /** A person finds out what is so, and says it. */
   async resolve(batch: string, verdict: 'accepted' | 'not-applied'): Promise<void> {
     if (verdict === 'not-applied') await this.passDeadline();
+    // What was taken for later is accepted once it is done.
+    else this.ledger.work();
     await this.system.rows(`select retl.resolve_batch(decode($1, 'hex'), $2, 'it was looked up')`, [
       batch.replace('sha256:', ''),
       verdict,

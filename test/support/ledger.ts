@@ -1,7 +1,8 @@
 /**
  * A ledger of members: a real server on loopback that keeps book of everything that is ever done to it, and that a test can
  * stop at an exact step: when a request has arrived, or when it has taken effect and its answer is still here. It has a session
- * to open, requests of two steps (`POST /uploads` announces one, `PUT /uploads/<id>` carries it out), and a finish.
+ * to open, requests of two steps (`POST /uploads` announces one, `PUT /uploads/<id>` carries it out, or `PUT /jobs/<id>` takes it for
+ * later and `POST /jobs/<id>` sees to it), and a finish, which may drop whoever was not uploaded in its session.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -9,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Steps of the protocol, by the first word of their path. */
-export type LedgerStep = 'sessions' | 'uploads' | 'upload' | 'finish';
+export type LedgerStep = 'sessions' | 'uploads' | 'upload' | 'job' | 'finish';
 
 export interface LedgerHold {
   readonly step: LedgerStep;
@@ -27,6 +28,12 @@ export interface HeldRequest {
 interface Upload {
   readonly key: string;
   readonly action: 'upsert' | 'remove';
+  readonly session: string;
+}
+
+interface Job {
+  readonly upload: Upload;
+  readonly body: string;
 }
 
 type Row = { readonly id: string; readonly [field: string]: unknown };
@@ -47,6 +54,10 @@ export class Ledger {
   /** The next uploads are answered by 429, unapplied. */
   busy = 0;
   readonly #uploads = new Map<string, Upload>();
+  /** Requests taken for later, by their keys. */
+  readonly #jobs = new Map<string, Job>();
+  /** Members uploaded by each session. */
+  readonly #uploaded = new Map<string, Set<string>>();
   #hold: (LedgerHold & { readonly reach: () => void }) | null = null;
   readonly #server: Server;
 
@@ -84,6 +95,12 @@ export class Ledger {
     return { reached, release: () => undefined };
   }
 
+  /** Everything that was taken for later is carried out now. */
+  work(): void {
+    for (const { upload, body } of this.#jobs.values())
+      if (!this.applied.has(upload.key)) this.#carryOut(upload, body);
+  }
+
   async stop(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
@@ -101,6 +118,7 @@ export class Ledger {
 
   #look(step: string, name: string): readonly [number, unknown] {
     if (step === 'members') return [200, { count: this.members.size }];
+    if (step === 'jobs') return [200, { done: this.#jobs.has(name) }];
     const book = step === 'sessions' ? this.sessions : step === 'finish' ? this.finishes : this.applied;
     return [200, { done: book.has(name) }];
   }
@@ -112,36 +130,60 @@ export class Ledger {
     { method }: IncomingMessage,
   ): Promise<readonly [number, unknown]> {
     if (step === 'sessions' && method === 'DELETE') return [200, { closed: this.sessions.delete(name) }];
-    const held: LedgerStep | null =
-      step === 'sessions' || step === 'finish' ? step : method === 'PUT' ? 'upload' : 'uploads';
+    const held = stepOf(step, method);
     await this.#stand(held, 'received');
-    const answer = this.#effect(held, name, body);
+    const answer = this.#effect(held, step, name, body);
     await this.#stand(held, 'applied');
     return answer;
   }
 
-  #effect(step: LedgerStep, name: string, body: string): readonly [number, unknown] {
+  #effect(step: LedgerStep, path: string, name: string, body: string): readonly [number, unknown] {
     switch (step) {
       case 'sessions':
         return [200, { count: this.#enter(this.sessions, name) }];
       case 'finish':
+        if (body !== '' && !this.finishes.has(name)) this.#replace(name, body);
         return [200, { count: this.#enter(this.finishes, name) }];
+      case 'job':
+        this.work();
+        return [200, { accepted: this.#rowsOf(name) }];
       case 'uploads': {
         const upload = JSON.parse(body) as Upload;
         const id = `upload-${this.#uploads.size + 1}`;
         this.#uploads.set(id, upload);
         return [200, { id }];
       }
-      case 'upload':
-        return this.#carryOut(name, body);
+      case 'upload': {
+        const upload = this.#uploads.get(name);
+        if (upload === undefined) return [404, {}];
+        return path === 'jobs' ? this.#takeForLater(upload, body) : this.#carryOut(upload, body);
+      }
     }
   }
 
-  #carryOut(id: string, body: string): readonly [number, unknown] {
-    const upload = this.#uploads.get(id);
-    if (upload === undefined) return [404, {}];
-    const { key, action } = upload;
-    this.arrived.set(key, (this.arrived.get(key) ?? 0) + 1);
+  #takeForLater(upload: Upload, body: string): readonly [number, unknown] {
+    this.arrived.set(upload.key, (this.arrived.get(upload.key) ?? 0) + 1);
+    if (!this.#jobs.has(upload.key)) this.#jobs.set(upload.key, { upload, body });
+    return [202, { job: upload.key }];
+  }
+
+  #rowsOf(key: string): readonly string[] {
+    const rows = JSON.parse(this.#jobs.get(key)?.body ?? '[]') as readonly Row[];
+    return rows.map((row) => row.id);
+  }
+
+  /** Whoever was not uploaded in the session is dropped. */
+  #replace(key: string, session: string): void {
+    for (const id of [...this.members.keys()]) {
+      if (this.#uploaded.get(session)?.has(id) === true) continue;
+      this.members.delete(id);
+      this.effects.push({ action: 'remove', id, key });
+    }
+  }
+
+  #carryOut(upload: Upload, body: string): readonly [number, unknown] {
+    const { key, action, session } = upload;
+    if (!this.#jobs.has(key)) this.arrived.set(key, (this.arrived.get(key) ?? 0) + 1);
     if (this.busy > 0) {
       this.busy -= 1;
       return [429, {}];
@@ -150,6 +192,8 @@ export class Ledger {
     if (this.#enter(this.applied, key) === 1 || !this.idempotent) {
       for (const row of rows) {
         this.effects.push({ action, id: row.id, key });
+        const uploaded = this.#uploaded.get(session) ?? new Set();
+        this.#uploaded.set(session, uploaded.add(row.id));
         if (action === 'upsert') this.members.set(row.id, row);
         else this.members.delete(row.id);
       }
@@ -171,6 +215,12 @@ export class Ledger {
     // Longer than any test; whoever asked is killed.
     await sleep(3_600_000, undefined, { ref: false });
   }
+}
+
+function stepOf(path: string, method = ''): LedgerStep {
+  if (path === 'sessions' || path === 'finish') return path;
+  if (method === 'PUT') return 'upload';
+  return path === 'jobs' ? 'job' : 'uploads';
 }
 
 async function read(incoming: IncomingMessage): Promise<string | null> {
