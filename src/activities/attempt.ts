@@ -11,6 +11,7 @@ import { type BatchId, runId } from '../domain/ids.ts';
 import type { RunCounts } from '../domain/run.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import { recordProgress, type StoreWrites } from '../journal/batches.ts';
+import { JournalError } from '../journal/errors.ts';
 import { countRun, loadRun, type RunRecord } from '../journal/run-record.ts';
 import { type Attempt, beginAttempt, type Holder } from '../journal/runs.ts';
 import { readStore } from '../journal/store.ts';
@@ -69,7 +70,7 @@ export async function withAttempt<T>(
     const id = runId(ref.run);
     const attempt = await beginAttempt(deps.journal, id, holderOf(deps, ref.firstRunId), step);
     const record = await loadRun(deps.journal, id);
-    return await work({
+    return await unlessSuperseded(work, {
       deps,
       attempt,
       record,
@@ -80,6 +81,20 @@ export async function withAttempt<T>(
     });
   } finally {
     clearInterval(timer);
+  }
+}
+
+/**
+ * A frozen worker that wakes up may still begin an attempt, which nobody waits for, and fence the one under way. The run is
+ * not lost by that: tried again, the activity begins a newer one, or hears who else holds the run, or how it was closed.
+ * @throws ApplicationFailure, retryable; what `work` throws
+ */
+async function unlessSuperseded<T>(work: (a: RunAttempt) => Promise<T>, a: RunAttempt): Promise<T> {
+  try {
+    return await work(a);
+  } catch (error) {
+    if (!(error instanceof JournalError) || error.kind !== 'fenced') throw error;
+    throw ApplicationFailure.create({ type: 'unavailable', message: error.message, nonRetryable: false });
   }
 }
 

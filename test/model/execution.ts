@@ -20,8 +20,7 @@ export type Outcome =
   | 'aborted'
   | 'rejected'
   | 'misconfigured'
-  | 'terminated'
-  | 'fenced';
+  | 'terminated';
 
 class Ending extends Error {
   constructor(readonly how: Exclude<Outcome, 'completed'>) {
@@ -53,7 +52,7 @@ export class Execution {
     try {
       return await this.#runs();
     } catch (error) {
-      if (error instanceof Ending && (error.how === 'terminated' || error.how === 'fenced')) return error.how;
+      if (error instanceof Ending && error.how === 'terminated') return error.how;
       throw error;
     }
   }
@@ -88,7 +87,6 @@ export class Execution {
       if (!(error instanceof Ending)) throw error;
       switch (error.how) {
         case 'terminated':
-        case 'fenced':
           throw error;
         case 'cancelled':
         case 'misconfigured': {
@@ -240,7 +238,6 @@ export class Execution {
   /** An activity, called until some worker finishes it; null where it was told to stop. */
   async #act<T>(call: Call<T>): Promise<T | null> {
     for (let tries = 0; tries < TRIES; tries += 1) {
-      const { thawed } = this.world;
       const { life, work } = this.world.worker(this.#ref.run, this.firstRunId);
       const ended = work(call).then(
         (value) => ({ kind: 'value', value }) as const,
@@ -257,8 +254,6 @@ export class Execution {
       if (end.kind === 'value') return end.value;
       if (end.error instanceof CancelledFailure) return null;
       if (!(end.error instanceof ApplicationFailure)) throw end.error;
-      // A worker that wakes up before its attempt has begun begins one, and fences the one that is under way.
-      if (end.error.type === 'fenced' && this.world.thawed > thawed) throw new Ending('fenced');
       if (end.error.nonRetryable === true) throw end.error;
       await sleep(10);
     }

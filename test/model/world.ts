@@ -51,8 +51,6 @@ export class World {
   readonly settings: MirrorSettings;
   readonly faults: Faults;
   source: ReadonlyMap<string, string> = new Map();
-  /** How many have gone on after they were frozen. */
-  thawed = 0;
   readonly #decisions: Decision[];
   readonly #verdicts: Verdict[];
   #frozen: Frozen[] = [];
@@ -131,7 +129,6 @@ export class World {
     for (const { life, work } of due) {
       life.thaw();
       await work;
-      this.thawed += 1;
     }
   }
 
