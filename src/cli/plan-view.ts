@@ -101,16 +101,23 @@ function showSnapshot(output: Output, plan: Plan, { counts, guard, digests }: Sn
   output.line(`            or beforehand: retl run ${plan.mirror} --approve-up-to ${counts.removed}`);
 }
 
-type Changes = Pick<PlanCounts, 'held' | 'added' | 'changed' | 'removed' | 'unchanged'>;
+type Changes = Pick<PlanCounts, 'held' | 'added' | 'changed' | 'removed' | 'unchanged' | 'refreshed'>;
 
-function changeLines({ held, added, changed, removed, unchanged }: Changes): readonly string[] {
+function changeLines({
+  held,
+  added,
+  changed,
+  removed,
+  unchanged,
+  refreshed = 0,
+}: Changes): readonly string[] {
   const share = held === 0 ? '' : `, ${percent(removed, held)} of what is held`;
   return [
     `held      ${whole(held)} before the run`,
     `add       ${whole(added)}`,
     `change    ${whole(changed)}`,
     `remove    ${whole(removed)}${share}`,
-    `unchanged ${whole(unchanged)}`,
+    `unchanged ${whole(unchanged)}${refreshed === 0 ? '' : `, ${whole(refreshed)} of them sent again: accepted too long ago`}`,
   ];
 }
 

@@ -41,6 +41,7 @@ const contents = z.strictObject({
     changed: count,
     removed: count,
     unchanged: count,
+    refreshed: count.exactOptional(),
   }),
   madeAt: z.iso.datetime(),
 });

@@ -7,7 +7,7 @@
 import type { Sha256 } from './ids.ts';
 import type { BatchState, Phase } from './run.ts';
 
-/** `resend`: an unchanged member that a native replacement uploads again. */
+/** `resend`: an unchanged member that is sent again, by a native replacement or because it was accepted too long ago. */
 export type Change = 'add' | 'change' | 'resend' | 'remove';
 
 /** One request that carried the operation; its counts are those of the whole request. */

@@ -19,7 +19,10 @@ export interface PlanCounts {
   readonly added: number;
   readonly changed: number;
   readonly removed: number;
+  /** Those that are sent again among them. */
   readonly unchanged: number;
+  /** Unchanged members that were accepted too long ago, and are sent again; absent: none ever are. */
+  readonly refreshed?: number;
 }
 
 export type PlanGuard =

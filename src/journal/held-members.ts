@@ -77,6 +77,32 @@ function unpack(page: Buffer, each: (identity: string, payload: string, sequence
   }
 }
 
+const STALE = `
+  select lower(s) as first, upper(s) as next from unnest((
+    select range_agg(int8range(e.first_sequence, e.last_sequence, '[]')) from retl.log_entry e
+    where e.target_id = $1 and e.kind = 'additions' and e.recorded_at < clock_timestamp() - $2 * interval '1 ms')) s
+  order by 1`;
+
+/** Which operations were accepted longer than `ms` ago, by the journal's clock, as retl.accepted_before says. @throws JournalError */
+export async function acceptedBefore(
+  db: Queryable,
+  target: TargetId,
+  ms: number,
+): Promise<(sequence: bigint) => boolean> {
+  const ranges = (await run(db, STALE, [target, ms])).map(
+    (row) => [big(row, 'first'), big(row, 'next')] as const,
+  );
+  return (sequence) => {
+    let [low, high] = [0, ranges.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((ranges[middle]?.[0] ?? 0n) <= sequence) low = middle + 1;
+      else high = middle;
+    }
+    return sequence < (ranges[low - 1]?.[1] ?? 0n);
+  };
+}
+
 /** What an accepted operation holds: canonical JSON texts. Values: only for those who may see them. */
 export interface HeldValues {
   readonly identity: string;

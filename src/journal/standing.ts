@@ -47,6 +47,7 @@ export interface OpenRun {
     readonly changed: number;
     readonly removed: number;
     readonly unchanged: number;
+    readonly refreshed?: number;
   } | null;
   readonly safety: {
     readonly maxRemovalShare: number | null;
@@ -72,7 +73,9 @@ const OPEN_RUN = `
       and a.removals = r.planned_removed and a.removal_digest = r.removal_digest) as verdict,
     ceil(r.approval_deadline_ms - extract(epoch from clock_timestamp() - r.parked_at) * 1000)::bigint as left_ms,
     coalesce(g.members, 0) as members, r.first_sequence is not null as is_planned, r.held_before, r.planned_added,
-    r.planned_changed, r.planned_removed, r.planned_unchanged, r.max_removal_share, r.max_removals, r.empty_snapshot
+    r.planned_changed, r.planned_removed, r.planned_unchanged,
+    case when r.refresh_after_ms is not null and r.strategy = 'snapshot-diff' then r.planned_refreshed end as planned_refreshed,
+    r.max_removal_share, r.max_removals, r.empty_snapshot
   from retl.run r left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
   where r.mirror_id = $1 and r.closing is null`;
 
@@ -116,6 +119,7 @@ function openRun(row: Row): OpenRun {
           changed: number(row, 'planned_changed'),
           removed: number(row, 'planned_removed'),
           unchanged: number(row, 'planned_unchanged'),
+          ...(row.planned_refreshed === null ? {} : { refreshed: number(row, 'planned_refreshed') }),
         }
       : null,
     safety: {

@@ -16,7 +16,7 @@ import {
 } from '../domain/plan.ts';
 import { isSealed } from '../domain/run.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
-import { heldValues, longRemovals, readHeld } from '../journal/held-members.ts';
+import { acceptedBefore, heldValues, longRemovals, readHeld } from '../journal/held-members.ts';
 import { consistently } from '../journal/pool.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import { type OpenRun, type Standing, standingOf } from '../journal/standing.ts';
@@ -56,6 +56,10 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
       if (found.target !== null && found.target.owner !== settings.mirror)
         throw new RetlError('run.target-owned', { mirror: settings.mirror, owner: found.target.owner });
       if (found.target !== null) await readHeld(db, found.target.id, members);
+      if (settings.refreshAfterMs !== null && settings.strategy === 'snapshot-diff') {
+        const isStale = found.target && (await acceptedBefore(db, found.target.id, settings.refreshAfterMs));
+        members.refreshWhere(isStale ?? (() => false));
+      }
     }
     return found;
   });

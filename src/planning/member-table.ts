@@ -33,6 +33,8 @@ export interface MemberCounts {
   readonly changed: number;
   readonly removed: number;
   readonly unchanged: number;
+  /** Of the unchanged, those that were accepted too long ago; absent: nobody asks. */
+  readonly refreshed?: number;
   /** Given again by another row, alike. */
   readonly collapsed: number;
 }
@@ -45,8 +47,15 @@ export class MemberTable {
   #added = 0;
   #changed = 0;
   #unchanged = 0;
+  #refreshed = 0;
+  #isStale: ((sequence: bigint) => boolean) | null = null;
   #collapsed = 0;
   #conflicts = 0;
+
+  /** Of unchanged members, counts those whose acceptance is stale: to be said before any is wanted. */
+  refreshWhere(isStale: (sequence: bigint) => boolean): void {
+    this.#isStale = isStale;
+  }
 
   /** Takes over from the journal what is held, in the order in which it was accepted. Hashes are latin-1 text. */
   hold(identity: string, payload: string, sequence: bigint): void {
@@ -73,12 +82,16 @@ export class MemberTable {
   want(identity: string, payload: string, removal: string): Fate {
     const row = this.#rowOf(identity);
     const state = this.#rows.word(row, STATE);
+    const acceptedIn = this.#sequence(row);
     this.#mark.fill(0).write(removal, 0, 8, 'latin1');
     if (state > HELD) return this.#again(row, state, payload);
     const fate = state === ABSENT ? 'added' : this.#hasPayload(row, payload) ? 'unchanged' : 'changed';
     if (fate === 'added') this.#added += 1;
     else if (fate === 'changed') this.#changed += 1;
-    else this.#unchanged += 1;
+    else {
+      this.#unchanged += 1;
+      if (this.#isStale?.(acceptedIn) === true) this.#refreshed += 1;
+    }
     this.#rows.setWord(row, STATE, fate === 'added' ? ADDED : fate === 'changed' ? CHANGED : UNCHANGED);
     this.#setPayload(row, payload);
     this.#setMark(row);
@@ -92,6 +105,7 @@ export class MemberTable {
       changed: this.#changed,
       removed: this.#held - this.#changed - this.#unchanged,
       unchanged: this.#unchanged,
+      ...(this.#isStale === null ? {} : { refreshed: this.#refreshed }),
       collapsed: this.#collapsed,
     };
   }

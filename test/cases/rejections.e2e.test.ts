@@ -1,6 +1,7 @@
 /** Rule 5 in whole runs: what becomes of a run, and of the others, when the destination rejects members. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { retl } from '../cli/support.ts';
 import { System } from '../support/system.ts';
 import { HttpScene, type HttpSceneOptions } from '../support/system-destinations.ts';
 
@@ -142,4 +143,35 @@ describe.concurrent('tolerate', () => {
     expect(scene.audience.state.members.get('m008')).toEqual({ id: 'm008', plan: 'gold' });
     expect(await exceptions(scene)).toBe(0);
   });
+});
+
+test('members-expire: an unchanged member last accepted 31 days ago is sent again before removals, as its plan says', async () => {
+  const scene = await scened('expires', { refresh_after: '30d' }, { rows: 8 });
+  await scene.completed();
+  // The first of its two requests; no trigger stops a superuser that says so.
+  await system.rows(`begin; set local session_replication_role = replica;
+    update retl.log_entry set recorded_at = recorded_at - interval '31 days' where first_sequence % 4294967296 = 1
+      and mirror_id = (select mirror_id from retl.mirror where name = 'expires'); commit`);
+  await scene.exec(`delete from $table where id = 'm001'`);
+  const plan = await retl(['plan', 'expires', '--json'], { cwd: system.project.folder, env: system.env });
+  expect(JSON.parse(plan.stdout).snapshot.counts).toMatchObject({ unchanged: 7, refreshed: 4, removed: 1 });
+  const before = scene.writes.length;
+  expect((await scene.completed()).counts).toMatchObject({
+    toRefresh: 4,
+    refreshed: 4,
+    changed: 0,
+    unchanged: 7,
+    removed: 1,
+  });
+  expect(scene.writes.slice(before).map(({ method, body }) => [method, JSON.parse(body).length])).toEqual([
+    ['POST', 4],
+    ['DELETE', 1],
+  ]);
+  const explained = await retl(['explain', 'expires', 'm002'], {
+    cwd: system.project.folder,
+    env: system.env,
+  });
+  expect(explained.stdout).toContain('sent again, unchanged');
+  expect((await scene.completed()).counts).toMatchObject({ toRefresh: 0, unchanged: 7 });
+  expect(scene.audience.state.members).toEqual(await scene.wanted());
 });

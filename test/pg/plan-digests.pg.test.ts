@@ -7,12 +7,12 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { targetId } from '../../src/domain/ids.ts';
 import { guardOf } from '../../src/domain/plan.ts';
-import { heldValues, longRemovals, readHeld } from '../../src/journal/held-members.ts';
+import { acceptedBefore, heldValues, longRemovals, readHeld } from '../../src/journal/held-members.ts';
 import { consistently } from '../../src/journal/pool.ts';
 import { closeRun } from '../../src/journal/runs.ts';
 import { shownDigest } from '../../src/planning/hash.ts';
 import { MemberTable } from '../../src/planning/member-table.ts';
-import { createTestJournal, type TestJournal } from '../support/journal.ts';
+import { backdate, createTestJournal, type TestJournal } from '../support/journal.ts';
 import { identityOf, rowsOf, ScriptedRun, sha, upsertOf } from '../support/journal-run.ts';
 
 let journal: TestJournal;
@@ -22,6 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => journal.close());
 
+const AN_HOUR_MS = 3_600_000;
 const IDS = Array.from('abcdefghij');
 const DESIRED = fc.dictionary(fc.constantFrom(...IDS), fc.constantFrom('1', '2', '3'), {
   maxKeys: IDS.length,
@@ -33,6 +34,7 @@ const EARLIER = fc.record({
   additions: fc.nat({ max: 4 }),
   removals: fc.nat({ max: 4 }),
   rejected: fc.subarray(IDS, { maxLength: 2 }),
+  isOld: fc.boolean(),
 });
 const SAFETY = fc.record({
   maxRemovalShare: fc.option(fc.constantFrom(0, 0.1, 0.29, 0.3, 0.5, 0.57, 1, 1e-7), { nil: null }),
@@ -43,6 +45,7 @@ const HISTORY = fc.record({
   earlier: fc.array(EARLIER, { maxLength: 3 }),
   desired: DESIRED,
   safety: SAFETY,
+  refreshAfterMs: fc.constantFrom(null, AN_HOUR_MS),
 });
 type Earlier = typeof EARLIER extends fc.Arbitrary<infer T> ? T : never;
 
@@ -58,9 +61,14 @@ async function giveUp(mirror: string, plan: Earlier): Promise<void> {
     await run.deliver('remove', { size, count: plan.removals });
   }
   await closeRun(run.db, await run.again(), 'aborted', null);
+  if (plan.isOld) await backdate(journal, run.run);
 }
 
-async function planned(target: string, desired: Readonly<Record<string, string>>): Promise<MemberTable> {
+async function planned(
+  target: string,
+  desired: Readonly<Record<string, string>>,
+  refreshAfterMs: number | null = null,
+): Promise<MemberTable> {
   const members = new MemberTable();
   const known = await journal.runtime.query<{ id: string }>(
     'select target_id as id from retl.target where target_key = $1',
@@ -70,6 +78,8 @@ async function planned(target: string, desired: Readonly<Record<string, string>>
   if (id !== undefined) {
     await consistently(journal.runtime, (db) => readHeld(db, targetId(id), members));
   }
+  if (refreshAfterMs !== null && id !== undefined)
+    members.refreshWhere(await acceptedBefore(journal.runtime, targetId(id), refreshAfterMs));
   for (const [name, payload] of Object.entries(desired))
     members.want(latin1(identityOf(name)), latin1(upsertOf({ id: name, payload })), '');
   return members;
@@ -83,14 +93,14 @@ let serial = 0;
 
 test('counts, digests and verdict of a plan are those of the run that follows', async () => {
   await fc.assert(
-    fc.asyncProperty(HISTORY, async ({ earlier, desired, safety }) => {
+    fc.asyncProperty(HISTORY, async ({ earlier, desired, safety, refreshAfterMs }) => {
       serial += 1;
       const mirror = `planned-${serial}`;
       for (const one of earlier) await giveUp(mirror, one);
-      const members = await planned(`target of ${mirror}`, desired);
-      const again = await planned(`target of ${mirror}`, desired);
+      const members = await planned(`target of ${mirror}`, desired, refreshAfterMs);
+      const again = await planned(`target of ${mirror}`, desired, refreshAfterMs);
       expect(again.counts).toEqual(members.counts);
-      const run = await ScriptedRun.open(journal.runtime, { mirror, ...safety });
+      const run = await ScriptedRun.open(journal.runtime, { mirror, refreshAfterMs, ...safety });
       await run.init();
       await run.load(rowsOf(desired));
       await run.seal();
@@ -98,6 +108,7 @@ test('counts, digests and verdict of a plan are those of the run that follows', 
       const { rows } = await journal.runtime.query(
         `select r.held_before::int as held, r.planned_added::int as added, r.planned_changed::int as changed,
            r.planned_removed::int as removed, r.planned_unchanged::int as unchanged,
+           r.planned_refreshed::int as refreshed,
            encode(g.digest, 'hex') as generation, encode(r.removal_digest, 'hex') as removals, encode(retl.shown_digest(r.run_id), 'hex') as shown
          from retl.run r join retl.generation g using (run_id) where r.run_id = $1`,
         [run.run],
@@ -105,7 +116,7 @@ test('counts, digests and verdict of a plan are those of the run that follows', 
       const { generation, removals, shown, ...counts } = rows[0];
       const { collapsed, ...own } = members.counts;
       expect(collapsed).toBe(0);
-      expect(own).toEqual(counts);
+      expect({ refreshed: 0, ...own }).toEqual(counts);
       expect(members.generationDigest()).toBe(generation);
       expect(members.removalDigest()).toBe(removals);
       expect(shownDigest(generation, counts.removed, removals)).toBe(shown);
@@ -128,6 +139,7 @@ test('members to be removed are named by what the destination had accepted, in t
     additions: 9,
     removals: 0,
     rejected: ['d'],
+    isOld: false,
   });
   const members = await planned(`target of ${mirror}`, { c: '1' });
   const removals = members.removals(10);

@@ -85,8 +85,8 @@ function exitOf({ next, openRun, snapshot }: Plan): ExitCode {
       return isHeld(openRun?.plan?.guard) ? EXIT.guardHeld : EXIT.changes;
     case 'fresh-snapshot': {
       if (isHeld(snapshot?.guard)) return EXIT.guardHeld;
-      const { added = 0, changed = 0, removed = 0 } = snapshot?.counts ?? {};
-      return added + changed + removed > 0 ? EXIT.changes : EXIT.ok;
+      const { added = 0, changed = 0, removed = 0, refreshed = 0 } = snapshot?.counts ?? {};
+      return added + changed + removed + refreshed > 0 ? EXIT.changes : EXIT.ok;
     }
     default:
       return assertNever(next);
