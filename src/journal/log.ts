@@ -84,11 +84,13 @@ export async function logHead(db: Queryable): Promise<LogHead> {
   };
 }
 
-const ENTRIES = `
-  select position, kind, mirror_id, target_id, run_id, encode(batch_id, 'hex') as batch_id, first_sequence,
+/** Of retl.log_entry, for {@link decodeEntry}. */
+export const ENTRY_COLUMNS = `position, kind, mirror_id, target_id, run_id, encode(batch_id, 'hex') as batch_id, first_sequence,
     last_sequence, effects, encode(effects_hash, 'hex') as effects_hash, encode(previous_hash, 'hex') as previous_hash,
-    encode(entry_hash, 'hex') as entry_hash, (extract(epoch from recorded_at) * 1000000)::bigint as recorded_at
-  from retl.log_entry where position > $1 order by position limit $2`;
+    encode(entry_hash, 'hex') as entry_hash, (extract(epoch from recorded_at) * 1000000)::bigint as recorded_at`;
+
+const ENTRIES = `
+  select ${ENTRY_COLUMNS} from retl.log_entry where position > $1 order by position limit $2`;
 
 /** The entries that follow position `after`, in order; `limit` at most. @throws JournalError */
 export async function readEntries(
@@ -99,7 +101,7 @@ export async function readEntries(
   return (await run(db, ENTRIES, [after, limit])).map(decodeEntry);
 }
 
-function decodeEntry(row: Row): LogEntry {
+export function decodeEntry(row: Row): LogEntry {
   const first = bigOrNull(row, 'first_sequence');
   const last = bigOrNull(row, 'last_sequence');
   return {
