@@ -29,6 +29,8 @@ export type Sha256 = Brand<string, 'Sha256'>;
 export type OperationId = Sha256;
 /** Content hash of a batch (design.md section 5). */
 export type BatchId = Sha256;
+/** Hash of an artifact's type and content (design.md section 7). */
+export type ArtifactReference = Sha256;
 
 const MAX_POSITIVE = 2n ** 63n - 1n;
 
