@@ -142,12 +142,13 @@ interface SettingsPlan extends DestinationPlan {
   readonly rows: number;
   readonly inFlight: number;
   readonly limit?: number;
+  readonly tolerated?: number;
 }
 
 /** The settings of a mirror of the model. */
 export function modelSettings(
   mirror: string,
-  { rows, inFlight, limit, replacement = 'none' }: SettingsPlan,
+  { rows, inFlight, limit, tolerated, replacement = 'none' }: SettingsPlan,
 ): MirrorSettings {
   const replaces = replacement !== 'none';
   return {
@@ -167,8 +168,13 @@ export function modelSettings(
       emptySnapshot: 'allow',
       approvalDeadlineMs: 86_400_000,
     },
-    onRejection: { kind: 'stop' },
+    onRejection: replaces || tolerated === undefined ? { kind: 'stop' } : rejections(tolerated),
     refreshAfterMs: null,
     resumeMaxAgeMs: 86_400_000,
   };
+}
+
+/** Within none it delivers everything else, and holds. */
+function rejections(tolerated: number): MirrorSettings['onRejection'] {
+  return tolerated === 0 ? { kind: 'continue' } : { kind: 'tolerate', max: tolerated, maxShare: null };
 }

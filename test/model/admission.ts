@@ -34,6 +34,7 @@ export function admission(world: World, firstRunId: string, journal: pg.Pool): P
         maxBatchRows: destination.limits.rows,
         maxRequestBytes: destination.limits.bytes,
         mayResend: destination.capabilities.recovery === 'idempotent',
+        onRejection: settings.onRejection,
         atFinish: destination.capabilities.visible === 'at_finish',
         holder: { namespace: 'model', cluster: 'model', workflowId: `mirror/${mirror}`, firstRunId },
         closedHolder,

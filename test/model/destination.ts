@@ -43,6 +43,8 @@ interface Job {
   readonly run: string;
   /** How its rows will fare. */
   readonly answer: Answer;
+  /** It has come to nothing, for good. */
+  failed: boolean;
 }
 
 interface Applied {
@@ -61,6 +63,8 @@ export class ModelDestination {
   readonly asynchronous: boolean;
   readonly replacement: Replacement;
   readonly members = new Map<string, string>();
+  /** Whose operation was refused in the run that is under way: they are as they were before it. */
+  readonly #refused = new Set<string>();
   /** What the run that is under way has uploaded. */
   #uploaded = new Map<string, string>();
   #uploader = '';
@@ -91,12 +95,25 @@ export class ModelDestination {
     this.answers.length = 0;
   }
 
+  /** A run begins, whose set is this one. */
+  begin(desired: ReadonlyMap<string, string>): void {
+    this.desired = desired;
+    this.#refused.clear();
+  }
+
+  /** Whether it holds the sealed set, but for those whom it has refused itself. */
+  isExact(): boolean {
+    const ids = new Set([...this.members.keys(), ...(this.desired?.keys() ?? [])]);
+    const differs = (id: string) => this.members.get(id) !== this.desired?.get(id);
+    return this.desired !== null && [...ids].every((id) => !differs(id) || this.#refused.has(id));
+  }
+
   /** Takes a request. A second copy of it is answered like the first where it is idempotent, and is a violation elsewhere. */
   take(request: BatchRequest, run: string): BatchOutcome {
     const answer = this.answers.shift() ?? OK;
     if (this.asynchronous) return this.#stage(request, run, answer);
     const before = this.applied.get(request.batchId);
-    if (before === undefined && !applies(answer)) return refusal(answer);
+    if (before === undefined && !applies(answer)) return this.#turnAway(request, answer);
     if (before !== undefined && this.kind !== 'idempotent')
       this.#violates(`${request.batchId} was sent twice`);
     if (before !== undefined && !applies(answer)) return refusal(answer);
@@ -114,6 +131,8 @@ export class ModelDestination {
     }
     if (answer.kind === 'too-large') return { kind: 'staged', jobIds: [job.id], receipt: {} };
     const done = this.applied.get(request.batchId);
+    if (done === undefined && answer.kind === 'refuse') job.failed = true;
+    if (job.failed) return this.#turnAway(request, { kind: 'refuse' });
     if (done === undefined && !applies(answer)) return refusal(answer);
     if (done !== undefined && answer.kind === 'lost') return refusal(answer);
     return this.#reply(request, done ?? this.#apply(request, job.run, worse(job.answer, answer)), answer);
@@ -122,7 +141,9 @@ export class ModelDestination {
   /** A person does by hand what was not done of a batch; false where nothing of it was. */
   complete(batchId: string): boolean {
     const job = this.#jobs.get(batchId);
-    const applied = this.applied.get(batchId) ?? (job && this.#apply(job.request, job.run, job.answer));
+    const applied =
+      this.applied.get(batchId) ??
+      (job?.failed === false ? this.#apply(job.request, job.run, job.answer) : undefined);
     if (applied === undefined) return false;
     const { request, run, outcomes } = applied;
     request.operations.forEach((op, i) => {
@@ -178,8 +199,7 @@ export class ModelDestination {
     this.#finished.add(request.batchId);
     this.#open = false;
     if (this.replacement !== 'none') this.#replace(run, uploads);
-    if (!same(this.members, this.desired))
-      this.#violates('rule 1: finished with another set than the sealed one');
+    if (!this.isExact()) this.#violates('rule 1: finished with another set than the sealed one');
     if (request.members !== this.desired?.size) this.#violates('the finish tells another number of members');
   }
 
@@ -199,12 +219,21 @@ export class ModelDestination {
     return this.#finished.has(batchId);
   }
 
+  /** Nothing is applied. */
+  #turnAway(request: BatchRequest, answer: Answer): BatchOutcome {
+    for (const op of request.operations) {
+      const { id } = JSON.parse(op.payload) as { readonly id: string };
+      if (answer.kind === 'refuse' || answer.kind === 'too-large') this.#refused.add(id);
+    }
+    return refusal(answer);
+  }
+
   /** Takes a request for later: one job each, whatever is asked. */
   #stage(request: BatchRequest, run: string, answer: Answer): BatchOutcome {
     const before = this.#jobs.get(request.batchId);
-    if (!applies(answer)) return refusal(answer);
+    if (!applies(answer)) return this.#turnAway(request, answer);
     if (before !== undefined && this.kind !== 'idempotent') this.#violates('rule 5: a second job was begun');
-    const job = before ?? { id: `job-${this.#jobs.size + 1}`, request, run, answer };
+    const job = before ?? { id: `job-${this.#jobs.size + 1}`, request, run, answer, failed: false };
     this.#jobs.set(request.batchId, job);
     if (answer.kind === 'throws') throw new Error('an adapter that breaks');
     if (answer.kind === 'lost') return { kind: 'unknown', code: 'lost' };
@@ -214,8 +243,12 @@ export class ModelDestination {
   #apply(request: BatchRequest, run: string, answer: Answer): Applied {
     const rejected = answer.kind === 'reject' ? answer.at % request.operations.length : -1;
     const outcomes = request.operations.map((op, i) => {
-      if (i === rejected) return false;
       const { id, v } = JSON.parse(op.payload) as { readonly id: string; readonly v?: string };
+      this.#refused.delete(id);
+      if (i === rejected) {
+        this.#refused.add(id);
+        return false;
+      }
       const effect = effectOf(run, request.action, op.payload);
       if (this.effects.has(effect)) this.#violates(`rule 3: ${effect} took effect twice`);
       this.effects.add(effect);
@@ -242,7 +275,7 @@ export class ModelDestination {
     if (this.replacement !== 'none') this.#violates('rule 1: a native replacement has removed somebody');
     if (this.desired?.has(id) !== false) this.#violates('a member of the sealed set was removed');
     for (const [wanted, payload] of this.desired ?? []) {
-      if (this.members.get(wanted) !== payload)
+      if (this.members.get(wanted) !== payload && !this.#refused.has(wanted))
         this.#violates('rule 1: a removal before every addition was accepted');
     }
     this.members.delete(id);
@@ -281,7 +314,7 @@ function applies(answer: Answer): boolean {
 function refusal(answer: Answer): BatchOutcome {
   switch (answer.kind) {
     case 'refuse':
-      return { kind: 'refused', code: 'http-400', reason: 'no' };
+      return { kind: 'refused', code: 'http-400', reason: 'no', divisible: true };
     case 'misconfigured':
       return { kind: 'misconfigured', code: 'http-401', reason: 'no' };
     case 'too-large':

@@ -58,6 +58,7 @@ export const HISTORY: fc.Arbitrary<HistoryPlan> = fc.record<HistoryPlan>({
   faults: fc.array(FAULT, { maxLength: 8 }),
   answers: fc.array(ANSWER, { maxLength: 16 }),
   decisions: fc.array(fc.constantFrom('resolve', 'again', 'cancel', 'abort'), { maxLength: 4 }),
+  tolerated: fc.option(fc.nat({ max: 2 }), { nil: undefined }),
   limit: fc.option(fc.nat({ max: 2 }), { nil: undefined }),
   verdicts: fc.array(fc.constantFrom('approved', 'rejected', 'nobody', 'cancel', 'abort'), { maxLength: 3 }),
   thawAfter: fc.nat({ max: 40 }),
@@ -126,7 +127,7 @@ class History {
     if (outcome !== 'completed') return outcome;
     if ((await closingOf(world.journal, this.#run)) !== 'completed')
       throw new Error('completed, and not closed');
-    if (world.frozen === 0 && !same(world.destination.members, world.destination.desired))
+    if (world.frozen === 0 && !world.destination.isExact())
       throw new Error('completed, and the destination holds another set than the sealed one');
     return outcome;
   }
@@ -148,6 +149,6 @@ class History {
   #begin(run: string): void {
     this.#run = run;
     // A generation that is resumed later was read now.
-    this.world.destination.desired = this.world.source;
+    this.world.destination.begin(this.world.source);
   }
 }

@@ -58,9 +58,9 @@ interface Effect {
 const RULES = `
   select r.run_id::text as run, r.phase, r.closing,
     r.removals_end is not null and exists (select from retl.batch b where b.run_id = r.run_id and b.action = 'upsert'
-      and b.state not in ('settled', 'uploaded', 'not-applied')) as early_removals,
+      and b.state not in ('settled', 'uploaded', 'not-applied', 'refused')) as early_removals,
     exists (select from retl.batch a join retl.batch b on b.run_id = a.run_id and b.batch_id <> a.batch_id
-      and b.operations && a.operations where a.run_id = r.run_id and a.state <> 'not-applied' and b.state <> 'not-applied')
+      and b.operations && a.operations where a.run_id = r.run_id and a.state not in ('not-applied', 'refused') and b.state not in ('not-applied', 'refused'))
       as twice_open,
     r.phase in ('removals', 'finish', 'promote', 'complete') and r.planned_removed > r.max_removals and not exists (
       select from retl.approval a where a.run_id = r.run_id and a.verdict = 'approved' and a.removals = r.planned_removed)

@@ -28,6 +28,8 @@ export interface WorldPlan extends DestinationPlan {
   readonly faults: readonly Fault[];
   readonly answers: readonly Answer[];
   readonly decisions: readonly Decision[];
+  /** Rejections that a run goes on after: 0: it delivers the rest and holds; absent: it stops. Not where sets are replaced. */
+  readonly tolerated?: number;
   /** Most removals of a run that nobody is asked about; absent: any number. */
   readonly limit?: number;
   readonly verdicts?: readonly Verdict[];
