@@ -225,8 +225,49 @@ begin
 end
 $$;
 
+-- What became of operations that the destination rejected: of each, the next run of the target that says something of its
+-- identity, of the hundred that follow.
+--   accepted, rejected, pending  it was planned again, and that came of it so far
+--   settled                      that run completed and had nothing to send for it: what is held is what the source gives
+create function retl.rejections_since(p_sequences bigint[]) returns table (sequence bigint, later_run bigint, became text)
+  language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  i record;
+  r retl.run;
+  v_found bigint;
+begin
+  for i in
+    select s.sequence, s.identity_hash, x.run_id, o.target_id from retl.rejected_identities(p_sequences) s
+      join retl.rejection x on x.sequence = s.sequence join retl.run o on o.run_id = x.run_id
+  loop
+    for r in
+      select n.* from retl.run n where n.target_id = i.target_id and n.run_id > i.run_id and n.first_sequence is not null
+        and to_regclass(format('retl.operation_%s', n.run_id)) is not null
+      order by n.run_id limit 100
+    loop
+      select f.found_sequence into v_found
+        from retl.find_operation(r, retl.readable_generation(r.run_id), i.identity_hash) f;
+      became := case
+        when v_found is null then case when r.closing = 'completed' then 'settled' end
+        when exists (select from retl.rejection x where x.sequence = v_found) then 'rejected'
+        else (select case when b.state in ('settled', 'uploaded') then 'accepted' when b.state = 'refused' then 'rejected'
+            when r.closing is null then 'pending' end
+          from (select min(x.state) as state from retl.batch x
+            where x.run_id = r.run_id and x.operations @> v_found and x.state <> 'not-applied') b)
+        end;
+      if became is not null then
+        sequence := i.sequence;
+        later_run := r.run_id;
+        return next;
+        exit;
+      end if;
+    end loop;
+  end loop;
+end
+$$;
+
 grant execute on function retl.shown_digest to retl_inspector, retl_reader, retl_runtime;
 revoke all on function retl.search_operation, retl.find_operation, retl.readable_generation, retl.held_by, retl.trace_member,
-  retl.trace_key, retl.rejected_identities from public;
-grant execute on function retl.held_by, retl.trace_member, retl.trace_key, retl.rejected_identities
+  retl.trace_key, retl.rejected_identities, retl.rejections_since from public;
+grant execute on function retl.held_by, retl.trace_member, retl.trace_key, retl.rejected_identities, retl.rejections_since
   to retl_inspector, retl_reader, retl_runtime;

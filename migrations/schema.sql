@@ -485,6 +485,8 @@ function retl.rejected_identities(p_sequences bigint[])
   returns TABLE(sequence bigint, identity_hash bytea), language plpgsql, stable, security definer, body sha256:578673968e192a640ca3fff5e9101eb1537fda60f931963a1618a3a6a7c1f7c1
 function retl.rejected_in(r retl.run, OUT members bigint, OUT stops boolean, OUT tolerated boolean)
   returns record, language sql, stable, security definer, body sha256:01319f20b1cdf9bf7a07ff1324f1f3bb8b5e03ab661a339f0f309be627c1bd1c
+function retl.rejections_since(p_sequences bigint[])
+  returns TABLE(sequence bigint, later_run bigint, became text), language plpgsql, stable, security definer, body sha256:07b925d032b21b89557a35520a7a74c9ead9fa86069a6b56afb0332aa13ce27c
 function retl.release_lost(p_run bigint, p_first_run_id text, p_by text, p_because text)
   returns jsonb, language plpgsql, security definer, body sha256:1d29b9e35a374ee809730a6042b0a0dc37db2c57e91eb5cc26205ff3f3217313
 function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text)
@@ -581,6 +583,7 @@ grant execute on function retl.record_progress(bigint,bigint,bytea,text) to retl
 grant execute on function retl.record_replaced(bigint,bigint,bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.rejected_identities(bigint[]) to retl_runtime;
 grant execute on function retl.rejected_in(retl.run) to retl_runtime;
+grant execute on function retl.rejections_since(bigint[]) to retl_runtime;
 grant execute on function retl.release_lost(bigint,text,text,text) to retl_runtime;
 grant execute on function retl.release_run(bigint,bigint,text,text) to retl_runtime;
 grant execute on function retl.resolve_batch(bytea,text,text) to retl_runtime;
@@ -612,6 +615,7 @@ grant select (sequence, run_id, change, held_sequence) on retl.exception to retl
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
 grant execute on function retl.held_by(bigint,bytea) to retl_inspector;
 grant execute on function retl.rejected_identities(bigint[]) to retl_inspector;
+grant execute on function retl.rejections_since(bigint[]) to retl_inspector;
 grant execute on function retl.shown_digest(bigint) to retl_inspector;
 grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_inspector;
 grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_inspector;
@@ -637,6 +641,7 @@ grant select on retl.store to retl_reader;
 grant select on retl.target to retl_reader;
 grant execute on function retl.held_by(bigint,bytea) to retl_reader;
 grant execute on function retl.rejected_identities(bigint[]) to retl_reader;
+grant execute on function retl.rejections_since(bigint[]) to retl_reader;
 grant execute on function retl.shown_digest(bigint) to retl_reader;
 grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_reader;
 grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_reader;

@@ -60,9 +60,15 @@ function showResult(output: Output, mirror: string, result: MirrorResult): ExitC
   const exit = exitOfOutcome(result.outcome);
   output.event({ event: 'ended', mirror, ...result, exitCode: exit });
   const late = result.abortTooLate ? ' (the abort came after the finish)' : '';
-  const color = exit === EXIT.ok ? 'green' : 'yellow';
+  const { rejected } = result.counts;
+  const color = exit === EXIT.ok && rejected === 0 ? 'green' : 'yellow';
   output.line(`${output.style(color, mirror)}: ${result.outcome}${late}`);
   output.line(`  ${countsWords(result.counts)}`);
+  // Only a run that tolerates rejections completes with some.
+  if (result.outcome === 'completed' && rejected > 0)
+    output.line(
+      `  tolerated; the next run tries them again: \`retl rejections ${mirror} --run ${result.runId}\``,
+    );
   return exit;
 }
 

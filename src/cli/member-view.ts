@@ -20,7 +20,7 @@ import { harmless } from './value-text.ts';
 const OF: { readonly [C in Change]: string } = {
   add: 'addition',
   change: 'change',
-  resend: 'upload',
+  resend: 'resending',
   remove: 'removal',
 };
 
@@ -125,7 +125,9 @@ function quietLine({ firstRunId, lastRunId, runs, did, isInferred }: QuietRuns):
 function runLine(run: RunStory, now: number): string {
   const state = run.state === 'open' ? `open, ${run.phase}` : run.state;
   const code = run.code === null ? '' : `, ${run.code}`;
-  return `  run ${run.runId}: ${DID[run.did]}  (${state}${code}, ${ago(run.openedAt, now)})`;
+  const isTolerated = run.state === 'completed' && (run.did === 'rejected' || run.did === 'refused');
+  const did = isTolerated ? `${DID[run.did]}; tolerated, and tried again by the next run` : DID[run.did];
+  return `  run ${run.runId}: ${did}  (${state}${code}, ${ago(run.openedAt, now)})`;
 }
 
 function operationLines(operation: MemberOperation, now: number): readonly string[] {

@@ -21,7 +21,7 @@ function isWaiting(run: RunSummary): boolean {
 }
 
 export function stateStyle(run: RunSummary): Style {
-  if (run.state === 'completed') return 'green';
+  if (run.state === 'completed') return run.counts.rejected === 0 ? 'green' : 'yellow';
   if (run.state === 'open') return run.released === null && !isWaiting(run) ? 'cyan' : 'yellow';
   return run.state === 'aborted' || run.state === 'discarded' ? 'yellow' : 'red';
 }
@@ -34,6 +34,8 @@ export function ago(date: Date, now: number): string {
 /** @param asked what the guard asks, where that was looked up. */
 export function reasonOf(run: RunSummary, asked: ParkedRun | null = null): string {
   const parts = run.reason === null ? [] : [run.reason];
+  if (run.state === 'completed' && run.counts.rejected > 0)
+    parts.push(`${counted(run.counts.rejected, 'rejection')} tolerated`);
   if (run.parked !== null)
     parts.push(asked === null ? `the guard asks: ${run.parked}` : parkedSummary(asked));
   const underWay = run.unresolvedBatches - run.unknownBatches;

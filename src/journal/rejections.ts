@@ -6,7 +6,7 @@
 import type pg from 'pg';
 import { runId, type Sha256, sha256FromHex } from '../domain/ids.ts';
 import { hashBytes } from './batches.ts';
-import { big, bigOrNull, date, numberOrNull, type Row, text, textOrNull } from './decode.ts';
+import { big, bigOrNull, date, flag, numberOrNull, type Row, text, textOrNull } from './decode.ts';
 import { operationRows, operationsOf } from './log.ts';
 import { type Queryable, run } from './pool.ts';
 
@@ -26,8 +26,18 @@ export interface Refused {
   readonly members: number | null;
   readonly code: string;
   readonly recordedAt: Date;
+  /** The run went on to its end in spite of it, within what its mirror tolerates. */
+  readonly tolerated: boolean;
+  /** What came of it since, of a single operation; `null`: no later run says anything of the member. */
+  readonly since: Since | null;
   /** Only where values were asked for: canonical JSON of the identity, and the provider's own words. */
   readonly values: { readonly identity: string | null; readonly words: string | null } | null;
+}
+
+/** `settled`: that run completed and had nothing to send for the member; what is held is what the source gives. */
+export interface Since {
+  readonly runId: string;
+  readonly became: 'accepted' | 'rejected' | 'pending' | 'settled';
 }
 
 export interface RejectionsOptions {
@@ -67,11 +77,13 @@ const LIST = `
      order by p.at desc limit $4))
   select l.at, l.sequence, m.name as mirror, l.run_id, encode(l.batch_id, 'hex') as batch_id, b.action, l.code, l.recorded_at,
     case when l.sequence is null then upper(b.operations) - lower(b.operations) end as members,
-    encode(i.identity_hash, 'hex') as identity_hash
+    encode(i.identity_hash, 'hex') as identity_hash, f.later_run, f.became,
+    exists (select from retl.exception e where e.sequence = coalesce(l.sequence, lower(b.operations))) as tolerated
   from (select * from listed order by at desc limit $4) l
   join retl.batch b using (batch_id) join retl.run r on r.run_id = l.run_id join retl.mirror m using (mirror_id)
   left join retl.rejected_identities(array(select sequence from listed where sequence is not null)) i
     on i.sequence = l.sequence
+  left join retl.rejections_since(array(select sequence from listed where sequence is not null)) f on f.sequence = l.sequence
   order by l.at desc`;
 
 const MIRROR = 'select mirror_id from retl.mirror where name = $1';
@@ -109,8 +121,15 @@ function decode(row: Row): Refused {
     members: numberOrNull(row, 'members'),
     code: text(row, 'code'),
     recordedAt: date(row, 'recorded_at'),
+    tolerated: flag(row, 'tolerated'),
+    since: sinceOf(row),
     values: null,
   };
+}
+
+function sinceOf(row: Row): Since | null {
+  const later = bigOrNull(row, 'later_run');
+  return later === null ? null : { runId: later.toString(), became: text(row, 'became') as Since['became'] };
 }
 
 async function valuesOf(db: Queryable, refused: Refused): Promise<NonNullable<Refused['values']>> {

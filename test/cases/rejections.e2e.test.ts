@@ -12,6 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => system.stop());
 
+const as = (...args: readonly string[]) => retl(args, { cwd: system.project.folder, env: system.env });
 const CONTINUE = { on_rejection: 'continue' };
 const tolerate = (max: number | string) => ({ on_rejection: { tolerate: { max } } });
 /** A refusal that may be for one member, and says that nothing was applied. */
@@ -116,6 +117,11 @@ describe.concurrent('tolerate', () => {
     expect(second.counts).toMatchObject({ toAdd: 1, added: 0, removed: 1, rejected: 1 });
     expect(sizes(scene, 'POST')).toEqual([5, 3, 1]);
     expect(await exceptions(scene)).toBe(2);
+    const listed = await as('rejections', 'tolerant');
+    expect(listed.stdout).toContain(`sent again in run ${second.runId}, and rejected again`);
+    expect(listed.stdout.match(/row-rejected, tolerated/g)).toHaveLength(2);
+    expect((await as('explain', 'tolerant', 'm007')).stdout).toContain('tolerated, and tried again');
+    expect((await as('runs', 'tolerant')).stdout).toContain('1 rejection tolerated');
     scene.audience.poison = { ids: new Set() };
     expect((await scene.completed()).counts).toMatchObject({ added: 1, rejected: 0 });
     expect(scene.audience.state.members).toEqual(await scene.wanted());
@@ -153,7 +159,7 @@ test('members-expire: an unchanged member last accepted 31 days ago is sent agai
     update retl.log_entry set recorded_at = recorded_at - interval '31 days' where first_sequence % 4294967296 = 1
       and mirror_id = (select mirror_id from retl.mirror where name = 'expires'); commit`);
   await scene.exec(`delete from $table where id = 'm001'`);
-  const plan = await retl(['plan', 'expires', '--json'], { cwd: system.project.folder, env: system.env });
+  const plan = await as('plan', 'expires', '--json');
   expect(JSON.parse(plan.stdout).snapshot.counts).toMatchObject({ unchanged: 7, refreshed: 4, removed: 1 });
   const before = scene.writes.length;
   expect((await scene.completed()).counts).toMatchObject({

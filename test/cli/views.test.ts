@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { EXIT, exitOfFailure } from '../../src/cli/exit-codes.ts';
 import { tableLines } from '../../src/cli/output.ts';
 import { barLine, fractionOf, phaseWords, span, waitingWords } from '../../src/cli/progress-view.ts';
-import { reasonOf, stateOf } from '../../src/cli/run-view.ts';
+import { reasonOf, stateOf, stateStyle } from '../../src/cli/run-view.ts';
 import type { Progress } from '../../src/domain/messages.ts';
 import { PHASES, type RunCounts } from '../../src/domain/run.ts';
 import type { RunSummary } from '../../src/journal/inspect.ts';
@@ -113,6 +113,10 @@ test('counts-last-attempt: an open run that nobody holds is never shown as runni
   const unknown = { ...run, reason: 'failed', unresolvedBatches: 3, unknownBatches: 2 };
   expect(reasonOf(unknown)).toBe('failed, 2 outcomes unknown, 1 batch under way');
   expect(stateOf({ ...run, unresolvedBatches: 1, unknownBatches: 1 })).toBe('waiting (additions)');
+  // Rule 5: completed in spite of rejections is not as green as completed.
+  const tolerant = { ...run, state: 'completed', counts: { ...COUNTS, rejected: 2 } };
+  expect(reasonOf(tolerant)).toBe('2 rejections tolerated');
+  expect([stateStyle(tolerant), stateStyle({ ...tolerant, counts: COUNTS })]).toEqual(['yellow', 'green']);
 });
 
 test('a held, rejected or blocked run never exits with 0', () => {

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RejectionSettings } from '../../src/domain/settings.ts';
 import { markNotApplied, markRefused, retryBatch } from '../../src/journal/batches.ts';
+import { listRejections } from '../../src/journal/rejections.ts';
 import { countRun } from '../../src/journal/run-record.ts';
 import { admit, closeRun, promote } from '../../src/journal/runs.ts';
 import { stateOf } from '../support/journal.ts';
@@ -213,5 +214,64 @@ describe('tolerate', () => {
     expect(await admitted({ kind: 'tolerate', max: 1, maxShare: 0.1 }, 'snapshot-diff')).toBe('23514');
     expect(await admitted(CONTINUE, 'native-replace')).toBe(RULE);
     expect(await admitted(upTo(1), 'native-replace')).toBe(RULE);
+  });
+});
+
+describe('the list', () => {
+  test('poison-row: each rejection says what the next run made of it, and whether it was tolerated', async () => {
+    const mirror = scene.name();
+    const asked = { mirror, run: null, before: null, limit: 20, values: false };
+    const told = async () =>
+      (await listRejections(scene.journal.runtime, asked)).rejections.map(
+        ({ runId, kind, tolerated, since }) => ({
+          run: runId,
+          kind,
+          tolerated,
+          since: since === null ? null : `${since.became} in ${since.runId}`,
+        }),
+      );
+    const first = await opened(upTo(2), { a: '1', b: '1', c: '1' }, mirror);
+    await first.deliver('upsert', { reject: only('a', 'b') });
+    expect(await told()).toEqual(
+      Array(2).fill({ run: `${first.run}`, kind: 'operation', tolerated: false, since: null }),
+    );
+    await first.beginRemovals();
+    await finish(first);
+    expect(await told()).toEqual(
+      Array(2).fill({ run: `${first.run}`, kind: 'operation', tolerated: true, since: null }),
+    );
+    // A run that ends before it sends them says nothing of them.
+    const idle = await opened(CONTINUE, { a: '1', b: '1', c: '1' }, mirror);
+    expect((await told()).map(({ since }) => since)).toEqual(Array(2).fill(`pending in ${idle.run}`));
+    await closeRun(idle.db, idle.attempt, 'aborted', null);
+    expect((await told()).map(({ since }) => since)).toEqual([null, null]);
+    const second = await opened(CONTINUE, { a: '1', b: '1', c: '1' }, mirror);
+    await second.deliver('upsert', { reject: only('a') });
+    await closeRun(second.db, second.attempt, 'rejected', 'refused-row');
+    await ScriptedRun.whole(second.db, { mirror }, rowsOf({ b: '1', c: '1' }));
+    const all = await told();
+    expect(all.map(({ run, tolerated }) => [run, tolerated])).toEqual([
+      [`${second.run}`, false],
+      [`${first.run}`, true],
+      [`${first.run}`, true],
+    ]);
+    const third = second.run + 1n;
+    expect(all[0]?.since).toBe(`settled in ${third}`);
+    expect(all.slice(1).map(({ since }) => since)).toEqual(
+      expect.arrayContaining([`rejected in ${second.run}`, `accepted in ${second.run}`]),
+    );
+  });
+
+  test('whole-batch-reject: a request that was refused whole is one entry, tolerated or not', async () => {
+    const run = await opened(upTo(2));
+    await refused(run, 2, true);
+    await run.deliver('upsert');
+    await run.beginRemovals();
+    await finish(run);
+    const { mirror } = await run.record();
+    const asked = { mirror, run: run.run, before: null, limit: 20, values: false };
+    expect((await listRejections(run.db, asked)).rejections).toMatchObject([
+      { kind: 'request', members: 2, code: 'http-400', tolerated: true, since: null },
+    ]);
   });
 });

@@ -1,7 +1,8 @@
 /** `retl rejections [mirror]`: what destinations refused, member by member and as whole requests. */
 
 import { type Command, InvalidArgumentError } from 'commander';
-import type { Refused } from '../../journal/rejections.ts';
+import { assertNever } from '../../domain/assert-never.ts';
+import type { Refused, Since } from '../../journal/rejections.ts';
 import { type Invocation, mirrorArgument, mirrorOf, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { requireKnown } from '../known-mirrors.ts';
@@ -19,7 +20,8 @@ export function rejectionsCommand(): Command {
       summary: 'list what destinations refused',
       description:
         'Lists, newest first, the members that destinations refused one by one, and requests that they refused as a whole: ' +
-        'run, batch, sequence number, code, and the hash of the identity, which `retl explain` takes. Shows values only ' +
+        'run, batch, sequence number, code, the hash of the identity, which `retl explain` takes, and what a later run made ' +
+        'of it. Shows values only ' +
         `with --values: identities and the provider’s own words. ${RIGHTS_HELP}`,
       examples: [
         ['retl rejections', 'of every mirror'],
@@ -74,14 +76,32 @@ function show(output: Output, refused: Refused, now: number): void {
   const { kind, mirror, runId, code, batch, values } = refused;
   const what = kind === 'operation' ? `${refused.action} of a member` : requestWords(refused);
   output.line(
-    `${output.style('bold', mirror)} run ${runId}, ${ago(refused.recordedAt, now)}: ${what}, ${output.style('red', code)}`,
+    `${output.style('bold', mirror)} run ${runId}, ${ago(refused.recordedAt, now)}: ${what}, ${output.style('red', code)}` +
+      (refused.tolerated ? ', tolerated' : ''),
   );
   if (kind === 'operation')
     output.line(`  member ${refused.identityHash ?? 'not there any more'}, sequence ${refused.sequence}`);
   output.line(`  batch  ${batch}`);
+  if (refused.since !== null) output.line(`  since  ${sinceWords(refused.since)}`);
+  else if (kind === 'operation') output.line('  since  no later run has tried it again');
   if (values === null) return;
   if (values.identity !== null) output.line(`  identity ${harmless(values.identity)}`);
   if (values.words !== null) output.line(`  words  ${harmless(values.words)}`);
+}
+
+function sinceWords({ runId, became }: Since): string {
+  switch (became) {
+    case 'accepted':
+      return `sent again in run ${runId}, and accepted`;
+    case 'rejected':
+      return `sent again in run ${runId}, and rejected again`;
+    case 'pending':
+      return `to be sent again in run ${runId}, which is open`;
+    case 'settled':
+      return `nothing to send in run ${runId}: what is held is what the source gives`;
+    default:
+      return assertNever(became);
+  }
 }
 
 function requestWords({ action, members }: Refused): string {
