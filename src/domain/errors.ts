@@ -5,14 +5,10 @@
  * an identity, a secret or a vendor's own words.
  */
 
-/** What a caller may do about an error. `retry`: transient; `fix`: configuration or data must change first. */
-export type Recourse = 'retry' | 'fix';
+import type { CodeInfo, Recourse } from './code-info.ts';
+import { INDEX_CODES } from './index-codes.ts';
 
-interface CodeInfo {
-  readonly meaning: string;
-  readonly remedy: string;
-  readonly recourse: Recourse;
-}
+export type { Recourse } from './code-info.ts';
 
 export const ERROR_CODES = {
   // configuration
@@ -255,6 +251,8 @@ export const ERROR_CODES = {
     remedy: 'None needed where it comes back by itself: the run retries, then can be resumed.',
     recourse: 'retry',
   },
+  // indexes and artifacts
+  ...INDEX_CODES,
 } as const satisfies Record<string, CodeInfo>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

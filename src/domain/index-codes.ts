@@ -1,0 +1,80 @@
+/** The part of the table of error codes (errors.ts) that is about indexes, their checkpoints and artifacts. */
+
+import type { CodeInfo } from './code-info.ts';
+
+export const INDEX_CODES = {
+  'index.schema-changed': {
+    meaning: 'The index was built at another schema version than this release’s.',
+    remedy:
+      'None needed: a new build replays the whole log and takes the old one’s place when it has caught up.',
+    recourse: 'fix',
+  },
+  'index.definition-changed': {
+    meaning: 'The index’s definition has changed, but its name and schema version have not.',
+    remedy: 'Raise the schema version with every change of the definition, or restore the definition.',
+    recourse: 'fix',
+  },
+  'index.other-log': {
+    meaning: 'The index was built from the log of another journal.',
+    remedy: 'Point the index at its own journal, or give this journal an index of its own.',
+    recourse: 'fix',
+  },
+  'index.ahead-of-log': {
+    meaning: 'The index has processed more than the log holds: the log is not the one it was built from.',
+    remedy: 'Was an older backup of the journal restored? Restore a newer one, or build the index anew.',
+    recourse: 'fix',
+  },
+  'index.log-diverged': {
+    meaning:
+      'At the index’s position the log has another entry than the index has processed: it was restored and has grown again.',
+    remedy: 'Build the index anew from this log, or restore the journal that it was built from.',
+    recourse: 'fix',
+  },
+  'index.snapshot-mismatch': {
+    meaning: 'The log snapshot that the index began with is gone, or has another boundary or digest.',
+    remedy: 'Look at the journal’s log snapshots with `rule` of the details, then build the index anew.',
+    recourse: 'fix',
+  },
+  'index.past-compaction': {
+    meaning: 'The log has been compacted past the position from which the index would go on.',
+    remedy: 'Build the index anew: it begins with the log snapshot.',
+    recourse: 'fix',
+  },
+  'index.checkpoint-version': {
+    meaning: 'The checkpoint is in a version of the format that this release does not read.',
+    remedy: 'Run the release that wrote it, or a newer one.',
+    recourse: 'fix',
+  },
+  'index.checkpoint-damaged': {
+    meaning:
+      'The checkpoint’s bytes are none of the format, or are those of another checkpoint than recorded.',
+    remedy: 'Use an earlier checkpoint of the same build, or build the index anew.',
+    recourse: 'fix',
+  },
+  'index.build-raced': {
+    meaning: 'Another builder works on the same build of the index, and was faster.',
+    remedy: 'Leave the build to it; one workflow per index is enough.',
+    recourse: 'fix',
+  },
+  'artifact.missing': {
+    meaning: 'The store of artifacts has none of this reference.',
+    remedy: 'Restore it from a backup, or use another checkpoint; the details name it.',
+    recourse: 'fix',
+  },
+  'artifact.corrupt': {
+    meaning: 'What the store of artifacts holds under a reference is not what the reference says.',
+    remedy: 'Remove it and restore it from a backup, or use another checkpoint; the details name it.',
+    recourse: 'fix',
+  },
+  'artifact.unavailable': {
+    meaning: 'The store of artifacts cannot be reached, or is too busy.',
+    remedy: 'None needed where it comes back by itself: the work is tried again.',
+    recourse: 'retry',
+  },
+  'artifact.misconfigured': {
+    meaning:
+      'The store of artifacts refuses the settings, the credentials or the rights that it is used with.',
+    remedy: 'Mend what the code in the details names, then run again.',
+    recourse: 'fix',
+  },
+} as const satisfies Record<string, CodeInfo>;
