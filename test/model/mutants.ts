@@ -124,7 +124,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'changed members are not planned',
-    edits: [{ function: 'plan', from: 'else v_changed end', to: 'else 0 end' }],
+    edits: [{ function: 'plan', from: 'else v_changed + v_refreshed end', to: 'else 0 end' }],
     breaks: /rule 1: finished with another set/,
     plan: { ...PLAN, runs: [{ a: '1' }, { a: '2' }] },
   },
