@@ -32,26 +32,55 @@ export class Refusal extends Error {
   }
 }
 
+interface ErrorDocument {
+  readonly code: string;
+  readonly meaning: string;
+  readonly remedy: string;
+  readonly problems?: readonly Problem[];
+  readonly details?: RetlError['details'];
+}
+
+/** An error as it is told: to programs as a document, to people in lines, to the shell as a code. */
+export interface Failure {
+  readonly exit: ExitCode;
+  /** More fields where there is more to say. */
+  readonly document: ErrorDocument;
+  readonly write: (output: Output) => void;
+}
+
 /** Shows the error and returns the exit code. */
 export function showFailure(output: Output, error: unknown): ExitCode {
   if (error instanceof CommanderError) return commanderExit(output, error);
-  if (error instanceof InvalidProject) {
-    output.document({
-      error: { code: 'config.invalid', ...words('config.invalid'), problems: error.problems },
-    });
-    showProblems(output, error.problems);
-    return EXIT.usage;
-  }
-  if (error instanceof RetlError) return showRetlError(output, error);
-  if (isUnavailable(error)) return showRetlError(output, new RetlError('journal.unavailable'));
-  if (error instanceof Refusal) {
-    const { code, message, remedy } = error;
-    output.document({ error: { code, meaning: message, remedy } });
-    output.note(`${output.style('red', 'error')}: ${message}`);
-    output.note(`  ${remedy}`);
-    return error.exit;
-  }
-  return showUnexpected(output, error);
+  const failure = failureOf(error);
+  output.document({ error: failure.document });
+  failure.write(output);
+  return failure.exit;
+}
+
+export function failureOf(error: unknown): Failure {
+  if (error instanceof InvalidProject) return invalidProject(error);
+  if (error instanceof RetlError) return knownError(error);
+  if (isUnavailable(error)) return knownError(new RetlError('journal.unavailable'));
+  return error instanceof Refusal ? refusal(error) : unexpected(error);
+}
+
+function invalidProject({ problems }: InvalidProject): Failure {
+  return {
+    exit: EXIT.usage,
+    document: { code: 'config.invalid', ...words('config.invalid'), problems },
+    write: (output) => showProblems(output, problems),
+  };
+}
+
+function refusal({ exit, code, message, remedy }: Refusal): Failure {
+  return {
+    exit,
+    document: { code, meaning: message, remedy },
+    write(output) {
+      output.note(`${output.style('red', 'error')}: ${message}`);
+      output.note(`  ${remedy}`);
+    },
+  };
 }
 
 /** The journal's own error, which this zone may not load: its database is away, busy or restarting. */
@@ -66,20 +95,27 @@ function words(code: keyof typeof ERROR_CODES) {
   return { meaning, remedy };
 }
 
-function showRetlError(output: Output, error: RetlError): ExitCode {
-  const { meaning, remedy } = words(error.code);
-  output.document({ error: { code: error.code, meaning, remedy, details: error.details } });
-  output.note(`${output.style('red', 'error')} ${output.style('bold', error.code)}: ${meaning}`);
-  for (const [name, value] of Object.entries(error.details)) {
-    const lines = Array.isArray(value) ? value.map((item) => `\n    ${item}`).join('') : ` ${String(value)}`;
-    output.note(`  ${output.style('dim', `${name}:`)}${lines}`);
-  }
-  output.note(`  ${remedy}`);
-  debugHint(output, error);
-  return exitOfError(error.code);
+function knownError(error: RetlError): Failure {
+  const { code, details } = error;
+  const { meaning, remedy } = words(code);
+  return {
+    exit: exitOfError(code),
+    document: { code, meaning, remedy, details },
+    write(output) {
+      output.note(`${output.style('red', 'error')} ${output.style('bold', code)}: ${meaning}`);
+      for (const [name, value] of Object.entries(details)) {
+        const text = Array.isArray(value)
+          ? value.map((item) => `\n    ${item}`).join('')
+          : ` ${String(value)}`;
+        output.note(`  ${output.style('dim', `${name}:`)}${text}`);
+      }
+      output.note(`  ${remedy}`);
+      debugHint(output, error);
+    },
+  };
 }
 
-function showUnexpected(output: Output, error: unknown): ExitCode {
+function unexpected(error: unknown): Failure {
   const type = error instanceof Error ? error.name : typeof error;
   const kind =
     error instanceof Error && 'kind' in error && typeof error.kind === 'string' ? error.kind : null;
@@ -87,11 +123,15 @@ function showUnexpected(output: Output, error: unknown): ExitCode {
     error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
   const label = [type, kind, system].filter((part) => part !== null).join(' ');
   const remedy = 'Run the command again with --debug to see where it comes from.';
-  output.document({ error: { code: 'unexpected', meaning: `An unexpected error: ${label}`, remedy } });
-  output.note(`${output.style('red', 'error')}: something unexpected went wrong (${label}).`);
-  output.note(`  ${remedy}`);
-  debugHint(output, error);
-  return EXIT.failure;
+  return {
+    exit: EXIT.failure,
+    document: { code: 'unexpected', meaning: `An unexpected error: ${label}`, remedy },
+    write(output) {
+      output.note(`${output.style('red', 'error')}: something unexpected went wrong (${label}).`);
+      output.note(`  ${remedy}`);
+      debugHint(output, error);
+    },
+  };
 }
 
 function debugHint(output: Output, error: unknown): void {

@@ -1,5 +1,6 @@
 /** The journal for commands that look at it or resolve a batch, with connections that are closed whatever happens. */
 
+import type { RunState } from '../domain/run.ts';
 import type { ParkedRun } from '../journal/approvals.ts';
 import type { inspectJournal, MirrorSummary, RunSummary } from '../journal/inspect.ts';
 import type { BatchView } from '../journal/resolve.ts';
@@ -25,16 +26,16 @@ export async function withReader<T>(project: Project, work: (journal: Journal) =
   return inspectJournal(url, work);
 }
 
-/** The last runs, newest first; of one mirror, or of all. */
+/** The last runs, newest first; of one mirror, or of all; in one of `states`, or in any. */
 export async function readRuns(
   project: Project,
   mirror: string | null,
   limit: number,
+  states: readonly RunState[] | null = null,
 ): Promise<readonly RunSummary[]> {
   const { listRuns } = await import('../journal/inspect.ts');
-  return withReader(project, (journal) =>
-    listRuns(journal, { ...(mirror === null ? {} : { mirror }), limit }),
-  );
+  const wanted = { ...(mirror === null ? {} : { mirror }), ...(states === null ? {} : { states }), limit };
+  return withReader(project, (journal) => listRuns(journal, wanted));
 }
 
 export async function readMirrors(project: Project): Promise<readonly MirrorSummary[]> {

@@ -47,6 +47,26 @@ export type Closing =
   | 'discarded' // never sealed, and taken over
   | 'expired'; // sealed too long ago to resume
 
+/** How a run can stand, in the words people filter by: its closing, or what an open one is doing. */
+export const RUN_STATES = [
+  'open', // not closed, whatever it is doing
+  'running',
+  'waiting', // for the destination, or until an outcome is known
+  'parked',
+  'blocked', // an outcome is unknown, whether somebody holds the run or it was let go for that
+  'cancelled', // let go, and resumable, as the next
+  'failed',
+  'completed',
+  'rejected',
+  'aborted',
+  'guard-rejected',
+  'guard-expired',
+  'invalid',
+  'discarded',
+  'expired',
+] as const;
+export type RunState = (typeof RUN_STATES)[number];
+
 /** Life of a batch. `settled` and `refused` are final; `not-applied` is final for this sending and may be retried. */
 export type BatchState =
   | 'prepared' // provably unsent

@@ -2,7 +2,7 @@
 
 import type pg from 'pg';
 import type { GuardCode } from '../domain/messages.ts';
-import type { Phase, RunCounts } from '../domain/run.ts';
+import type { Phase, RunCounts, RunState } from '../domain/run.ts';
 import { date, dateOrNull, number, one, text, textOrNull } from './decode.ts';
 import { openJournal, run } from './pool.ts';
 import { decodeCounts } from './run-record.ts';
@@ -56,6 +56,8 @@ export async function roleOf(journal: pg.Pool): Promise<string> {
   return text(one(await run(journal, 'select current_user::text as role')), 'role');
 }
 
+const HAS_UNKNOWN = `exists (select from retl.batch u where u.run_id = r.run_id and u.state = 'unknown')`;
+
 const RUNS = `
   select r.run_id::text as run_id, m.name as mirror, coalesce(r.closing, 'open') as state, r.phase, r.reason,
     r.holder_namespace || '/' || r.holder_workflow_id as holder, r.released, r.opened_at, r.closed_at,
@@ -82,15 +84,27 @@ const RUNS = `
       count(*) filter (where b.state in ('sending', 'unknown', 'staged')) as unresolved,
       count(*) filter (where b.state = 'unknown') as unknown
     from retl.batch b where b.run_id = r.run_id) b
-  where $1::text is null or m.name = $1
+  where ($1::text is null or m.name = $1)
+    and ($3::text[] is null or r.closing = any($3) or r.closing is null and $3 && array['open',
+      case when r.released is not null then r.released when r.parked_code is not null then 'parked'
+        when r.reason is not null or ${HAS_UNKNOWN} then 'waiting' else 'running' end,
+      case when r.released is null and ${HAS_UNKNOWN} then 'blocked' end])
   order by r.run_id desc limit $2`;
+
+export interface RunsWanted {
+  /** Of every mirror where it is absent. */
+  readonly mirror?: string;
+  /** In any state where it is absent, else in one of these. */
+  readonly states?: readonly RunState[];
+  readonly limit: number;
+}
 
 /** Runs, newest first. @throws JournalError */
 export async function listRuns(
   journal: pg.Pool,
-  options: { readonly mirror?: string; readonly limit: number },
+  { mirror, states, limit }: RunsWanted,
 ): Promise<readonly RunSummary[]> {
-  const rows = await run(journal, RUNS, [options.mirror ?? null, options.limit]);
+  const rows = await run(journal, RUNS, [mirror ?? null, limit, states ?? null]);
   return rows.map((row) => ({
     runId: text(row, 'run_id'),
     mirror: text(row, 'mirror'),

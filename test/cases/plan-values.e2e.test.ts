@@ -82,8 +82,7 @@ describe('which members', () => {
     const json = await as(null, 'plan', 'who', '--json');
     expect([words.code, json.code]).toEqual([0, 0]);
     expect(JSON.parse(json.stdout)).toMatchObject({
-      identities: null,
-      snapshot: { counts: { added: 1, removed: 1 } },
+      plans: [{ identities: null, snapshot: { counts: { added: 1, removed: 1 } } }],
     });
     expect(words.stdout + words.stderr + json.stdout).not.toMatch(VALUES);
   });

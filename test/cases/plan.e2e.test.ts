@@ -31,7 +31,9 @@ async function planOf(mirror: string, ...args: readonly string[]): Promise<Plan>
   const { code, stdout, stderr } = await as('plan', mirror, '--json', ...args);
   expect(stderr).toBe('');
   expect(code).toBe(0);
-  return JSON.parse(stdout);
+  const { plans } = JSON.parse(stdout);
+  expect(plans).toHaveLength(1);
+  return plans[0];
 }
 
 /** What the process that plans says, without the process. */
@@ -112,6 +114,34 @@ describe('what a plan says', () => {
     expect(json.snapshot?.digests).toMatchObject(run ?? {});
     expect((await planOf('preview', '--detailed-exitcode')).snapshot?.counts).toMatchObject({
       unchanged: 18,
+    });
+  });
+
+  test('several at once: a block for each, the worst exit code, and one that fails keeps no other from it', async () => {
+    const mirror = await scene('several-a');
+    await mirror.completed();
+    await mirror.exec('delete from $table');
+    await scene('several-b', { rows: 5 });
+    await scene('several-c', { query: 'select id from $table' });
+    const { code, stdout, stderr } = await as('plan', 'several-b', 'several-*', '--detailed-exitcode');
+    expect(code).toBe(EXIT.guardHeld);
+    expect(stdout).toMatch(
+      /^several-b.*add {7}5\n.*\n\nseveral-a.*would hold it.*\n\nseveral-c {2}cannot be planned\n$/s,
+    );
+    expect(stderr).toContain('data.unknown-column');
+    const json = await as('plan', 'several-*', '--json');
+    expect(json.code).toBe(EXIT.usage);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      plans: [
+        { mirror: 'several-a', snapshot: { guard: { kind: 'holds' } } },
+        { mirror: 'several-b' },
+        { mirror: 'several-c', error: { code: 'data.unknown-column', details: { column: 'plan' } } },
+      ],
+    });
+    expect(await as('plan', 'several-a', 'several-b', '--out', 'x.plan')).toMatchObject({
+      code: EXIT.usage,
+      stdout: '',
+      stderr: expect.stringContaining('one mirror'),
     });
   });
 

@@ -21,9 +21,9 @@ const NAMES: Names = {
 };
 
 /** What may stand at the end of the line. */
-async function at(line: string): Promise<readonly string[] | 'folders'> {
+async function at(line: string): Promise<readonly string[] | 'folders' | 'files'> {
   const found = await complete(buildProgram(true), line.split(' '), NAMES);
-  return found.kind === 'folders' ? 'folders' : found.candidates.map(({ value }) => value);
+  return found.kind === 'candidates' ? found.candidates.map(({ value }) => value) : found.kind;
 }
 
 test('commands are completed, those of a group too, and each with what it does', async () => {
@@ -53,6 +53,12 @@ test.each([
   ['completion z', ['zsh']],
   ['init ', 'folders'],
   ['status --project ', 'folders'],
+  ['run --plan ', 'files'],
+  ['plan vip-north --out=x', 'files'],
+  ['plan vip-north vip', ['vip-south']],
+  ['runs --state pa', ['parked']],
+  ['runs --state parked --state bl', ['blocked']],
+  ['runs --state parked --sta', ['--state']],
   ['nonsense ', []],
 ])('after `%s` stands what the command takes there', async (line, expected) => {
   expect(await at(line)).toEqual(expected);
@@ -125,6 +131,8 @@ describe.runIf(has('bash'))('a real bash', () => {
 
   test('completes folders itself, and knows for whom it does', async () => {
     expect(await bash('retl init mir', 'retl', 'init', 'mir')).toEqual(['mirrors']);
+    const files = await bash('retl run --plan ret', 'retl', 'run', '--plan', 'ret');
+    expect([...files].sort()).toEqual(['retl', 'retl.yaml']);
     expect(await ask('bash', '--norc', '-c', 'source script.bash; complete -p retl')).toEqual([
       'complete -F _retl retl',
     ]);

@@ -1,21 +1,22 @@
-/** `retl plan <mirror>`: what a run would do. */
+/** `retl plan <mirror>…`: what a run of each would do. */
 
 import { type Command, InvalidArgumentError } from 'commander';
 import { assertNever } from '../../domain/assert-never.ts';
 import type { Plan, PlanGuard } from '../../domain/plan.ts';
-import { type Invocation, mirrorArgument, newCommand, requiredMirror } from '../command.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { requireKnown } from '../known-mirrors.ts';
+import { type Invocation, newCommand } from '../command.ts';
+import { EXIT, type ExitCode, worstExit } from '../exit-codes.ts';
+import { type Failure, failureOf, Refusal } from '../failures.ts';
 import { showPlan } from '../plan-view.ts';
 import { askPlan } from '../planner.ts';
 import { whole } from '../progress-view.ts';
 import { savePlan } from '../saved-plan.ts';
+import { addSelection, requiredMirrors } from '../selection.ts';
 
 const SHOWN = 20;
 const MOST_SHOWN = 100_000;
 
 export function planCommand(): Command {
-  return newCommand(
+  const command = newCommand(
     {
       name: 'plan',
       summary: 'show what a run would do',
@@ -26,6 +27,7 @@ export function planCommand(): Command {
         'role with retl_reader or the worker’s; --identities shows values and needs retl_reader.',
       examples: [
         ['retl plan vip-customers', 'counts, and what the guard would say'],
+        ['retl plan "vip-*"', 'of each of these, one after the other; the worst exit code counts'],
         ['retl plan vip-customers --identities', 'the first 20 members of each kind, with changed fields'],
         [
           'retl plan vip-customers --detailed-exitcode',
@@ -35,8 +37,8 @@ export function planCommand(): Command {
       ],
     },
     plan,
-  )
-    .argument('<mirror>', 'name of the mirror', mirrorArgument)
+  );
+  return addSelection(command)
     .option(
       '--identities [number]',
       `show members by their values, the first ${SHOWN} of each kind`,
@@ -46,7 +48,7 @@ export function planCommand(): Command {
       '--detailed-exitcode',
       'exit with 10 where a run would change something, 4 where it would be held',
     )
-    .option('--out <file>', 'save the plan: counts and hashes, no values');
+    .option('--out <file>', 'save the plan of one mirror: counts and hashes, no values');
 }
 
 function shownArgument(text: string): number {
@@ -56,21 +58,54 @@ function shownArgument(text: string): number {
   return number;
 }
 
+/** One that fails keeps no other from being planned. */
 async function plan(invocation: Invocation): Promise<ExitCode> {
+  const { output, options } = invocation;
+  const { mirrors } = await requiredMirrors(invocation);
+  if (typeof options.out === 'string' && mirrors.length > 1)
+    throw new Refusal(
+      EXIT.usage,
+      'usage',
+      'A saved plan is of one mirror.',
+      'Name that mirror alone with --out.',
+    );
+  const made: Made[] = [];
+  for (const [index, mirror] of mirrors.entries()) {
+    if (index > 0) output.line();
+    made.push(await planOne(invocation, mirror, mirrors.length === 1));
+  }
+  output.document({ plans: made.map(({ document }) => document) });
+  return worstExit(made.map(({ exit }) => exit));
+}
+
+/** What became of one mirror: its plan, or `mirror` and `error`. */
+interface Made {
+  readonly document: Plan | { readonly mirror: string; readonly error: Failure['document'] };
+  readonly exit: ExitCode;
+}
+
+/** @throws where `isOnly`, as every command does; of several mirrors, one that fails is told of and passed over. */
+async function planOne(invocation: Invocation, mirror: string, isOnly: boolean): Promise<Made> {
   const { output, project, options } = invocation;
-  const mirror = requiredMirror(invocation);
-  await requireKnown(project, mirror);
-  const found = await askPlan(project, mirror, {
-    identities: shownOf(options.identities),
-    onProgress: (rows) => output.redraw([`${mirror}: ${whole(rows)} rows read`]),
-  });
-  output.redraw([]);
-  if (typeof options.out === 'string') await savePlan(found, options.out, new Date());
-  output.document(found);
-  showPlan(output, found);
-  if (typeof options.out === 'string')
-    output.note(`saved: retl run ${mirror} --plan ${options.out} sends this, or nothing`);
-  return options.detailedExitcode === true ? exitOf(found) : EXIT.ok;
+  try {
+    const found = await askPlan(project, mirror, {
+      identities: shownOf(options.identities),
+      onProgress: (rows) => output.redraw([`${mirror}: ${whole(rows)} rows read`]),
+    });
+    output.redraw([]);
+    if (typeof options.out === 'string') await savePlan(found, options.out, new Date());
+    showPlan(output, found);
+    if (typeof options.out === 'string')
+      output.note(`saved: retl run ${mirror} --plan ${options.out} sends this, or nothing`);
+    return { document: found, exit: options.detailedExitcode === true ? exitOf(found) : EXIT.ok };
+  } catch (error) {
+    output.redraw([]);
+    if (isOnly) throw error;
+    const failure = failureOf(error);
+    output.line(`${output.style('bold', mirror)}  ${output.style('red', 'cannot be planned')}`);
+    failure.write(output);
+    return { document: { mirror, error: failure.document }, exit: failure.exit };
+  }
 }
 
 function shownOf(option: unknown): number | null {

@@ -1,6 +1,7 @@
 /** `retl runs [mirror]…`: the last runs in the journal. */
 
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { RUN_STATES, type RunState } from '../../domain/run.ts';
 import type { RunSummary } from '../../journal/inspect.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
@@ -20,22 +21,42 @@ export function runsCommand(): Command {
         ['retl runs', 'of every mirror'],
         ['retl runs vip-customers --limit 5', 'the last five of one mirror'],
         ['retl runs "vip-*"', 'of several, by a pattern'],
+        ['retl runs --state parked --state blocked', 'those that wait for somebody'],
         ['retl runs --json', 'as a JSON document'],
       ],
     },
     runs,
   );
-  return addSelection(command).option('--limit <number>', 'how many at most', limitArgument, 20);
+  return addSelection(command)
+    .addOption(
+      new Option('--state <state>', 'in this state only; may be given more than once')
+        .choices(RUN_STATES)
+        .argParser(stateArgument),
+    )
+    .option('--limit <number>', 'how many at most', limitArgument, 20);
+}
+
+/** Parses one `--state`, after those `before` it. */
+function stateArgument(text: string, before: readonly RunState[] | undefined): readonly RunState[] {
+  const state = RUN_STATES.find((known) => known === text);
+  if (state === undefined) throw new InvalidArgumentError(`Allowed are ${RUN_STATES.join(', ')}.`);
+  return [...(before ?? []), state];
+}
+
+function statesIn({ state }: Invocation['options']): readonly RunState[] | null {
+  return Array.isArray(state) ? RUN_STATES.filter((known) => state.includes(known)) : null;
 }
 
 /** Of several mirrors, the newest of all of them together. */
 async function readSelected(invocation: Invocation, limit: number): Promise<readonly RunSummary[]> {
   const { project, args, options } = invocation;
-  if (args.length === 0 && options.tag === undefined) return readRuns(project, null, limit);
+  const states = statesIn(options);
+  if (args.length === 0 && options.tag === undefined) return readRuns(project, null, limit, states);
   const known = (await readMirrors(project)).map(({ mirror }) => mirror);
   const selected = await selectMirrors(invocation, known);
   const found: RunSummary[] = [];
-  for (const mirror of selected?.mirrors ?? []) found.push(...(await readRuns(project, mirror, limit)));
+  for (const mirror of selected?.mirrors ?? [])
+    found.push(...(await readRuns(project, mirror, limit, states)));
   return found.sort((a, b) => b.openedAt.getTime() - a.openedAt.getTime()).slice(0, limit);
 }
 
@@ -48,7 +69,7 @@ async function runs(invocation: Invocation): Promise<ExitCode> {
   );
   const askedOf = (one: RunSummary) => (one.parked === null ? null : (parked.get(one.mirror) ?? null));
   output.document({ runs: found.map((one) => ({ ...one, asks: askedOf(one) })) });
-  if (found.length === 0) output.line('No runs yet. `retl run <mirror>` starts one.');
+  if (found.length === 0) output.line(noneWords(options));
   else {
     const now = Date.now();
     const rows = found.map((run) => [
@@ -78,4 +99,11 @@ async function runs(invocation: Invocation): Promise<ExitCode> {
     output.table([head, ...rows]);
   }
   return EXIT.ok;
+}
+
+function noneWords(options: Invocation['options']): string {
+  const states = statesIn(options);
+  return states === null
+    ? 'No runs yet. `retl run <mirror>` starts one.'
+    : `No run is ${states.join(' or ')}.`;
 }

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { harmless } from '../value-text.ts';
 import { complete } from './candidates.ts';
 import { projectNames } from './names.ts';
-import { FOLDERS_LINE } from './scripts.ts';
+import { FILES_LINE, FOLDERS_LINE } from './scripts.ts';
 
 /** @param words all after the program's name; the last is being typed. @returns the lines to print. */
 export async function completionLines(
@@ -17,6 +17,6 @@ export async function completionLines(
   };
   const names = projectNames(after('--project'), after('--env'));
   const found = await complete(program, words, names);
-  if (found.kind === 'folders') return [FOLDERS_LINE];
+  if (found.kind !== 'candidates') return [found.kind === 'files' ? FILES_LINE : FOLDERS_LINE];
   return found.candidates.map(({ value, about }) => `${harmless(value)}\t${harmless(about)}`);
 }

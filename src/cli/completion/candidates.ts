@@ -23,10 +23,10 @@ export interface Names {
   batches(mirror: string): Promise<readonly Candidate[]>;
 }
 
-/** `folders`: the shell knows them better. */
+/** `folders` and `files`: the shell knows them better. */
 export type Completion =
   | { readonly kind: 'candidates'; readonly candidates: readonly Candidate[] }
-  | { readonly kind: 'folders' };
+  | { readonly kind: 'folders' | 'files' };
 
 /** @param words all after the program's name; the last is being typed, and may be empty. */
 export async function complete(
@@ -40,14 +40,14 @@ export async function complete(
   if (assigned !== null) {
     const [, flag = '', value = ''] = assigned;
     const found = await valuesOf(optionOf(place.command, flag), names);
-    if (found.kind === 'folders') return found;
+    if (found.kind !== 'candidates') return found;
     const full = matching(found.candidates, value).map((one) => ({ ...one, value: `${flag}=${one.value}` }));
     return { kind: 'candidates', candidates: full };
   }
   const found = await atCursor(place, unquoted(current), names);
-  return found.kind === 'folders'
-    ? found
-    : { kind: 'candidates', candidates: matching(found.candidates, unquoted(current)) };
+  return found.kind === 'candidates'
+    ? { kind: 'candidates', candidates: matching(found.candidates, unquoted(current)) }
+    : found;
 }
 
 /** Where the words before the cursor lead. */
@@ -117,10 +117,13 @@ function commandsOf(command: Command): readonly Candidate[] {
     .map((one) => ({ value: one.name(), about: one.summary() }));
 }
 
+/** Options that may be given again, by name. */
+const REPEATED: readonly string[] = ['tag', 'state'];
+
 /** Those that were not given yet, but for those that may be given again. */
 function flags({ command, given }: Place): Completion {
   const left = optionsOf(command).filter(
-    (option) => option.attributeName() === 'tag' || !given.includes(option),
+    (option) => REPEATED.includes(option.attributeName()) || !given.includes(option),
   );
   const candidates = left.flatMap(({ long, description }) =>
     long === undefined || long === null ? [] : [{ value: long, about: description }],
@@ -134,6 +137,9 @@ async function valuesOf(option: Option | null, names: Names): Promise<Completion
   switch (option.attributeName()) {
     case 'project':
       return { kind: 'folders' };
+    case 'plan':
+    case 'out':
+      return { kind: 'files' };
     case 'tag':
       return { kind: 'candidates', candidates: await names.tags() };
     default:

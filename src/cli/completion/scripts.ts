@@ -1,12 +1,14 @@
 /**
  * What a shell must be told once. Each script asks `retl` itself for candidates, so that it stays right when commands
- * change: `retl __complete -- <words>` prints one per line, `value<TAB>about`; `:folders` leaves it to the shell.
+ * change: `retl __complete -- <words>` prints one per line, `value<TAB>about`; `:folders` and `:files` leave it to the shell.
  */
 
 /** The first word of a command line that asks for candidates. */
 export const COMPLETE_WORD = '__complete';
 /** The answer where the shell should complete folders. */
 export const FOLDERS_LINE = ':folders';
+/** The same for files, and the folders on the way to them. */
+export const FILES_LINE = ':files';
 
 export const SHELLS = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof SHELLS)[number];
@@ -31,6 +33,11 @@ _retl() {
       mapfile -t COMPREPLY < <(compgen -d -- "\${current#"$cut"}")
       return
     fi
+    if [[ $value == ${FILES_LINE} ]]; then
+      compopt -o filenames 2>/dev/null
+      mapfile -t COMPREPLY < <(compgen -f -- "\${current#"$cut"}")
+      return
+    fi
     COMPREPLY+=("\${value#"$cut"}")
   done < <("\${words[0]}" ${COMPLETE_WORD} -- "\${words[@]:1}" 2>/dev/null)
 }
@@ -46,6 +53,10 @@ _retl() {
   lines=("\${(@f)$("\${words[1]}" ${COMPLETE_WORD} -- "\${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}")
   if [[ $lines[1] == ${FOLDERS_LINE} ]]; then
     _files -/
+    return
+  fi
+  if [[ $lines[1] == ${FILES_LINE} ]]; then
+    _files
     return
   fi
   for line in $lines; do
@@ -70,6 +81,8 @@ function __retl_complete
     set -l answer ($program ${COMPLETE_WORD} -- $words "$current" 2>/dev/null)
     if test "$answer[1]" = ${FOLDERS_LINE}
         __fish_complete_directories "$current"
+    else if test "$answer[1]" = ${FILES_LINE}
+        __fish_complete_path "$current"
     else
         printf '%s\\n' $answer
     end
