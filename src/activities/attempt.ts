@@ -3,20 +3,20 @@
  * heartbeat going, and hears when it is told to stop launching.
  */
 
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
-import type { Store, Writer, WriterContext } from '../destinations/port.ts';
+import type { Writer, WriterContext } from '../destinations/port.ts';
 import { type BatchId, runId } from '../domain/ids.ts';
 import type { RunCounts } from '../domain/run.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
-import { recordProgress, type StoreWrites } from '../journal/batches.ts';
+import { recordProgress } from '../journal/batches.ts';
 import { JournalError } from '../journal/errors.ts';
 import { countRun, loadRun, type RunRecord } from '../journal/run-record.ts';
 import { type Attempt, beginAttempt, type Holder } from '../journal/runs.ts';
 import { readStore } from '../journal/store.ts';
 import { type BoundDestination, bindDestination } from './binding.ts';
 import type { Dependencies } from './deps.ts';
+import { RequestStore } from './request-store.ts';
 import type { RunRef } from './results.ts';
 
 const HEARTBEAT_MS = 2_000;
@@ -95,48 +95,6 @@ async function unlessSuperseded<T>(work: (a: RunAttempt) => Promise<T>, a: RunAt
   } catch (error) {
     if (!(error instanceof JournalError) || error.kind !== 'fenced') throw error;
     throw ApplicationFailure.create({ type: 'unavailable', message: error.message, nonRetryable: false });
-  }
-}
-
-/** Store writes made while one request is served: they commit with its receipt, and with no other. */
-class RequestStore implements Store {
-  readonly #committed: Map<string, string>;
-  readonly #current = new AsyncLocalStorage<Map<string, string | null>>();
-
-  constructor(committed: Map<string, string>) {
-    this.#committed = committed;
-  }
-
-  get(key: string): string | undefined {
-    const own = this.#current.getStore()?.get(key);
-    return own === undefined ? this.#committed.get(key) : (own ?? undefined);
-  }
-
-  set(key: string, value: string): void {
-    this.#writes().set(key, value);
-  }
-
-  delete(key: string): void {
-    this.#writes().set(key, null);
-  }
-
-  #writes(): Map<string, string | null> {
-    const writes = this.#current.getStore();
-    if (writes === undefined) throw new Error('the store can be written only while a request is served');
-    return writes;
-  }
-
-  /** Runs `work` with a buffer of its own; resolves to what it returned and what it wrote. */
-  async collect<T>(work: () => Promise<T>): Promise<{ readonly value: T; readonly writes: StoreWrites }> {
-    const writes = new Map<string, string | null>();
-    return { value: await this.#current.run(writes, work), writes };
-  }
-
-  committed(writes: StoreWrites): void {
-    for (const [key, value] of writes) {
-      if (value === null) this.#committed.delete(key);
-      else this.#committed.set(key, value);
-    }
   }
 }
 

@@ -131,7 +131,10 @@ export interface Logger {
   warn(message: string, fields?: { readonly [key: string]: string | number | boolean }): void;
 }
 
-/** The adapter's small key-value store. Writes are buffered and commit with the receipt. */
+/**
+ * The adapter's small key-value store. Writes are buffered and commit with the receipt. Keys have up to 512 UTF-16 units, values
+ * up to 1,048,576; what is longer, or is no well-formed text without U+0000, makes `set` throw.
+ */
 export interface Store {
   get(key: string): string | undefined;
   set(key: string, value: string): void;

@@ -6,7 +6,7 @@
 import { type BatchId, hexOf, type Sequence, type Sha256 } from '../domain/ids.ts';
 import { call, type Queryable, run } from './pool.ts';
 import type { Attempt } from './runs.ts';
-import { exactText, safeCode, safeText } from './safe-text.ts';
+import { exactText, safeCode, safeText, storeKey } from './safe-text.ts';
 
 /** What prepares a batch: where it ends, and what its request hashes to. It begins where the one before ended. */
 export interface BatchDraft {
@@ -213,8 +213,8 @@ export type StoreWrites = ReadonlyMap<string, string | null>;
 
 function storeColumns(writes: StoreWrites): readonly unknown[] {
   return [
-    [...writes.keys()].map(safeText),
-    [...writes.values()].map((v) => (v === null ? null : safeText(v))),
+    [...writes.keys()].map(storeKey),
+    [...writes.values()].map((v) => (v === null ? null : exactText(v))),
   ];
 }
 

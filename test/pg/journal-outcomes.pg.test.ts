@@ -12,6 +12,7 @@ import {
 } from '../../src/journal/batches.ts';
 import { logHead } from '../../src/journal/log.ts';
 import { closeRun } from '../../src/journal/runs.ts';
+import { readStore } from '../../src/journal/store.ts';
 import { stateOf } from '../support/journal.ts';
 import { BatchScene } from '../support/journal-scene.ts';
 
@@ -55,6 +56,20 @@ describe('settling', () => {
       () => retryBatch(scene.journal.runtime, scene.run.attempt, batch.id, []),
     ];
     for (const call of later) expect(await stateOf(call())).toBe(FINAL);
+  });
+
+  test('rule 2: what the adapter keeps in its store commits with the receipt, whole, however long', async () => {
+    const batch = await scene.sent();
+    const { runtime } = scene.journal;
+    const saved = `😀${'x'.repeat(400_000)}`;
+    const longest = '€'.repeat(512);
+    const settle = (value: string) =>
+      settleBatch(runtime, scene.run.attempt, batch.id, '{}', [], new Map([[longest, value]]));
+    await expect(settle('a\0b')).rejects.toThrow('no text');
+    const { target } = await scene.run.record();
+    expect((await readStore(runtime, target)).size).toBe(0);
+    await settle(saved);
+    expect((await readStore(runtime, target)).get(longest)).toBe(saved);
   });
 
   test('rule 6: not even the owner rewrites an outcome, an entry or an attempt by accident', async () => {
