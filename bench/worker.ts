@@ -1,7 +1,8 @@
 /** The worker of `src/worker.ts` with one more destination: the one that accepts at once. */
 
 import { Runtime } from '@temporalio/worker';
-import { DESTINATIONS, runWorker } from '../src/worker.ts';
+import { runWorker } from '../src/worker.ts';
+import { DESTINATIONS } from '../src/worker-setup.ts';
 import { acceptDestination } from './accept.ts';
 import { timeStatements } from './sql-times.ts';
 

@@ -126,4 +126,5 @@ export type { ScheduleForm, ScheduleSettings } from './domain/schedule.ts';
 export type { TemporalSettings } from './domain/settings.ts';
 export type { SourceRow, SourceValue } from './domain/source-row.ts';
 // A worker that knows that destination: `runWorker({projectDir, destinations: [...DESTINATIONS, mine], logger}, ready)`.
-export { DESTINATIONS, runWorker, type WorkerSetup } from './worker.ts';
+export { runWorker } from './worker.ts';
+export { DESTINATIONS, type WorkerSetup } from './worker-setup.ts';

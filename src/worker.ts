@@ -13,35 +13,16 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
-import { attempt, checkMirror, problemOf } from './activities/check.ts';
-import type { Configuration, Dependencies } from './activities/deps.ts';
+import type { Dependencies } from './activities/deps.ts';
 import { createActivities } from './activities/index.ts';
-import { previewRun } from './activities/preview.ts';
-import { expectValid, loadBase, loadMirror, loadProject } from './config/load.ts';
-import { loadProjection } from './config/projection-module.ts';
-import { resolveReferences, resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
-import { parseSettings, settingsText } from './config/settings-text.ts';
-import { httpDestination } from './destinations/http/index.ts';
-import type { DestinationAdapter, Logger } from './destinations/port.ts';
-import { postgresDestination } from './destinations/postgres/index.ts';
-import { s3Destination } from './destinations/s3/index.ts';
-import { salesforceDestination } from './destinations/salesforce/index.ts';
-import type { CheckLine } from './domain/check.ts';
+import { expectValid, loadBase } from './config/load.ts';
+import { resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
 import { RetlError } from './domain/errors.ts';
-import type { ProjectSettings, TemporalSettings } from './domain/settings.ts';
+import type { TemporalSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
-import { tellPlan } from './planning/tell-plan.ts';
-import type { SourceAdapter } from './sources/port.ts';
-import { postgresSource } from './sources/postgres/source.ts';
-
-export const SOURCES: readonly SourceAdapter[] = [postgresSource];
-export const DESTINATIONS: readonly DestinationAdapter[] = [
-  httpDestination,
-  postgresDestination,
-  s3Destination,
-  salesforceDestination,
-];
+import { check, plan } from './worker-check.ts';
+import { configurationOf, DESTINATIONS, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
 const ATTRIBUTES = ['RetlMirror', 'RetlPhase', 'RetlOutcome'];
 /**
@@ -52,34 +33,6 @@ const ACTIVITIES_AT_ONCE = 24;
 const SPARE_CONNECTIONS = 12;
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
-
-export interface WorkerSetup {
-  readonly projectDir: string;
-  readonly destinations: readonly DestinationAdapter[];
-  readonly logger: Logger;
-  /** A workflow bundle made beforehand; without it the one that was built, or else it is made at start. */
-  readonly workflowBundle?: string;
-}
-
-/** Reads configuration anew for every admission, so that a changed mirror needs no restart. */
-export function configurationOf(setup: WorkerSetup): Configuration {
-  const { projectDir } = setup;
-  const types = { sources: SOURCES, destinations: setup.destinations };
-  return {
-    async mirror(name) {
-      const [found] = expectValid(await loadMirror(projectDir, name, types)).mirrors;
-      if (found === undefined) throw new RetlError('config.unknown-mirror', { mirror: name });
-      return found;
-    },
-    text: settingsText,
-    parse: parseSettings,
-    resolve(options) {
-      const { env, readFile } = secretsOf(projectDir);
-      return resolveReferences(options, env, readFile);
-    },
-    projection: (mapping) => loadProjection(mapping, projectDir),
-  };
-}
 
 /** Runs a worker until it is told to stop; `ready` is called once it polls. */
 export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<void> {
@@ -170,88 +123,6 @@ async function hasAttributes(connection: NativeConnection, namespace: string): P
   } catch {
     return false; // not allowed to ask: the workflow does without
   }
-}
-
-/** Prints findings as JSON lines; resolves to whether all is well. */
-async function check(setup: WorkerSetup, names: readonly string[]): Promise<boolean> {
-  let good = true;
-  const say = (line: CheckLine) => {
-    good &&= line.kind === 'passed';
-    process.stdout.write(`${JSON.stringify(line)}\n`);
-  };
-  const project = await loadProject(setup.projectDir, { sources: SOURCES, destinations: setup.destinations });
-  if (project.kind === 'invalid') {
-    for (const p of project.problems) {
-      say({
-        kind: 'problem',
-        mirror: null,
-        subject: 'configuration',
-        code: 'config.invalid',
-        place: `${p.file}${p.line === null ? '' : `:${p.line}:${p.column}`}`,
-        path: p.path,
-        message: p.message,
-        remedy: p.remedy,
-      });
-    }
-    return good;
-  }
-  const chosen = project.settings.mirrors.filter((m) => names.length === 0 || names.includes(m.mirror));
-  for (const name of names) {
-    if (!chosen.some((m) => m.mirror === name)) {
-      say(problemOf(name, 'configuration', new RetlError('config.unknown-mirror', { mirror: name })));
-    }
-  }
-  say({
-    kind: 'passed',
-    mirror: null,
-    subject: 'configuration',
-    facts: configurationFacts(project.settings),
-  });
-  for await (const line of attempt(null, 'journal', () =>
-    checkJournal(setup.projectDir, project.settings.journal.url),
-  )) {
-    say(line);
-  }
-  const deps = {
-    sources: SOURCES,
-    destinations: setup.destinations,
-    configuration: configurationOf(setup),
-    logger: setup.logger,
-  };
-  for (const mirror of chosen) for await (const line of checkMirror(deps, mirror)) say(line);
-  return good;
-}
-
-function configurationFacts({ mirrors, environment, defaultKeys }: ProjectSettings): string {
-  const facts = [`${mirrors.length} mirror(s)`];
-  if (environment !== null) facts.push(`environment ${environment}`);
-  if (defaultKeys.length > 0) facts.push(`retl.yaml gives defaults for ${defaultKeys.join(', ')}`);
-  return facts.join('; ');
-}
-
-async function checkJournal(projectDir: string, url: string): Promise<string> {
-  const { env, readFile } = secretsOf(projectDir);
-  const journal = openJournal({ url: resolveText(url, env, readFile), max: 1 });
-  try {
-    await requireSchema(journal);
-    return 'its schema is this version’s';
-  } finally {
-    await journal.end();
-  }
-}
-
-/** Prints a plan as JSON lines; what is wrong is one of them. */
-async function plan(setup: WorkerSetup, mirror: string, identities?: string): Promise<number> {
-  const { projectDir, destinations } = setup;
-  const types = { sources: SOURCES, destinations };
-  const deps = { ...types, configuration: configurationOf(setup) };
-  const limit = identities === undefined ? null : Number(identities);
-  await tellPlan(
-    { projectDir, mirror, types, identities: limit },
-    (...asked) => previewRun(deps, ...asked),
-    (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
-  );
-  return 0;
 }
 
 async function main(): Promise<number> {

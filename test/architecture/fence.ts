@@ -73,6 +73,8 @@ export const ZONES: { readonly [zone: string]: Zone } = {
 /** Files directly in `src/`, which put the parts together. */
 const COMPOSITION: { readonly [file: string]: { readonly never: readonly string[] } } = {
   'worker.ts': { never: ['client', 'cli', 'dev'] },
+  'worker-check.ts': { never: ['client', 'cli', 'dev'] },
+  'worker-setup.ts': { never: ['client', 'cli', 'dev'] },
   'index.ts': { never: ['cli', 'dev'] },
   'worker-bundle.ts': { never: ['client', 'cli', 'dev'] },
 };

@@ -8,7 +8,7 @@ import { EXIT, exitOfError } from '../../src/cli/exit-codes.ts';
 import type { ErrorCode } from '../../src/domain/errors.ts';
 import type { Plan, PlanLine } from '../../src/domain/plan.ts';
 import { tellPlan } from '../../src/planning/tell-plan.ts';
-import { configurationOf, DESTINATIONS, SOURCES } from '../../src/worker.ts';
+import { configurationOf, DESTINATIONS, SOURCES } from '../../src/worker-setup.ts';
 import { retl } from '../cli/support.ts';
 import { System } from '../support/system.ts';
 import { HttpScene } from '../support/system-destinations.ts';

@@ -12,7 +12,8 @@ import type {
   Writer,
   WriterContext,
 } from '../../src/destinations/port.ts';
-import { DESTINATIONS, runWorker } from '../../src/worker.ts';
+import { runWorker } from '../../src/worker.ts';
+import { DESTINATIONS } from '../../src/worker-setup.ts';
 
 const connectionSchema = z.strictObject({ base_url: z.string() });
 const optionsSchema = z.strictObject({
