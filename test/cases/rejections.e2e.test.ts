@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { retl } from '../cli/support.ts';
 import { System } from '../support/system.ts';
 import { HttpScene, type HttpSceneOptions } from '../support/system-destinations.ts';
+import { JobsScene } from '../support/system-jobs.ts';
 
 let system: System;
 beforeAll(async () => {
@@ -106,6 +107,24 @@ describe.concurrent('continue', () => {
   });
 });
 
+test('evidence-rolled-back: what was rejected stays known though a later request is lost and the workflow ended', async () => {
+  const scene = await scened('evidence', CONTINUE, { rows: 10 });
+  scene.audience.fault({ kind: 'rows', reject: [0, 1] });
+  scene.audience.fault({ kind: 'reset', applied: true });
+  const handle = await scene.start();
+  const { waiting } = await scene.untilWaiting(handle, 'blocked');
+  await handle.terminate();
+  expect((await as('rejections', 'evidence')).stdout.match(/row-rejected/g)).toHaveLength(2);
+  const batch = String(waiting?.batch);
+  const word = await as('resolve', 'evidence', batch, '--accepted', '--because', 'read it back', '--yes');
+  expect(word.code).toBe(0);
+  // Taken over, it ends as it would have: everything else is delivered, and two members are not.
+  expect(await scene.run()).toMatchObject({ kind: 'failed', message: expect.stringContaining('2 members') });
+  expect((await scene.completed()).counts).toMatchObject({ added: 2, unchanged: 8 });
+  expect(sizes(scene, 'POST')).toEqual([5, 5, 2]);
+  expect(scene.audience.state.members).toEqual(await scene.wanted());
+});
+
 describe.concurrent('tolerate', () => {
   test('poison-row: within the limit the run completes and says who was rejected; one try a run', async () => {
     const scene = await scened('tolerant', tolerate(1), { rows: 8 });
@@ -137,6 +156,15 @@ describe.concurrent('tolerate', () => {
     // failed-row-deleted: it stays as it was.
     expect(scene.audience.state.members.get('m003')).toEqual({ id: 'm003', plan: 'vip' });
     expect(scene.audience.held).toHaveLength(9);
+  });
+
+  test('rule 5: rows of a job that are rejected are tolerated like others, once every job has ended', async () => {
+    const scene = await JobsScene.create(system, 'tolerant-jobs', { rows: 10, mirror: tolerate(2) });
+    scene.api.ends.push({ reject: [1, 3], shuffle: true });
+    expect((await scene.completed()).counts).toMatchObject({ added: 8, rejected: 2 });
+    expect(scene.holds).toHaveLength(8);
+    expect((await scene.completed()).counts).toMatchObject({ toAdd: 2, added: 2, unchanged: 8, rejected: 0 });
+    expect(scene.api.jobs).toHaveLength(3);
   });
 
   test('rule 1: beyond the limit it holds as with `continue`', async () => {
