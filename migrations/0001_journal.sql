@@ -138,9 +138,15 @@ create table retl.run (
   replacement_status text check (replacement_status in ('accepted')),
   replaces_unknown boolean not null default false, -- the first of a target of which nobody knows what it holds
 
+  -- after a compaction (0007): how many of its operations are left, in a table of their own; null: all are where they were
+  rows_kept bigint check (rows_kept >= 0),
+  kept_in bigint, -- the log snapshot that names that table: retl.kept_<run>_<kept_in>
+  receipts_pruned boolean not null default false,
+
   opened_at timestamptz not null default now(),
   sealed_at timestamptz,
   closed_at timestamptz,
+  check (num_nulls(rows_kept, kept_in) in (0, 2)),
   check (first_sequence = (run_id << 32) + 1),
   check (additions_end >> 32 = run_id),
   check (removals_end >> 32 = run_id and removals_end >= additions_end),
@@ -194,6 +200,9 @@ create table retl.log_head (
   only_row boolean primary key default true check (only_row),
   position bigint not null default 0 check (position >= 0),
   entry_hash retl.sha256 not null default decode(repeat('00', 32), 'hex'),
+  -- What the next entry carries as the hash before its own: entry_hash, or, where a log snapshot was completed since, a hash
+  -- over it and the snapshot's digest. So the chain holds the snapshots, too (0007).
+  link retl.sha256 not null default decode(repeat('00', 32), 'hex'),
   earliest bigint not null default 1 check (earliest >= 1)
 );
 insert into retl.log_head default values;
@@ -343,19 +352,26 @@ end
 $$;
 create trigger append_only before update or delete or truncate on retl.log_entry
   for each statement execute function retl.refuse_change();
-create trigger append_only before update or delete or truncate on retl.attempt
-  for each statement execute function retl.refuse_change();
 create trigger append_only before update or delete or truncate on retl.approval
   for each statement execute function retl.refuse_change();
--- These may be pruned one day, but never rewritten.
+-- These may be pruned, but never rewritten.
+create trigger append_only before update on retl.attempt for each statement execute function retl.refuse_change();
 create trigger append_only before update on retl.rejection for each statement execute function retl.refuse_change();
 create trigger append_only before update on retl.exception for each statement execute function retl.refuse_change();
 create trigger append_only before update on retl.revision for each statement execute function retl.refuse_change();
 
--- Rule 6: a settled or refused receipt is never changed; only its folding into the membership is noted.
+-- What stands in the place of a provider's answer that nobody needs any more (retl.prune_closed in 0007).
+create function retl.pruned_receipt() returns text
+  language sql immutable set search_path = pg_catalog, pg_temp as $$ select '{"pruned":true}' $$;
+
+-- Rule 6: a settled or refused receipt is never changed; only its folding into the membership is noted, and that it was pruned.
 create function retl.keep_outcome() returns trigger
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
+  if new.receipt = retl.pruned_receipt() and old.state in ('settled', 'uploaded') then
+    old.receipt := new.receipt;
+    old.progress := new.progress;
+  end if;
   if old.state in ('settled', 'refused') then
     new.folded := old.folded or new.folded;
     old.folded := new.folded;

@@ -451,6 +451,13 @@ begin
 end
 $$;
 
+-- Where the operations of a run are: whole, or after a compaction those that something still refers to.
+create function retl.operation_table(r retl.run) returns text
+  language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select case when r.kept_in is null then format('retl.operation_%s', r.run_id)
+    else format('retl.kept_%s_%s', r.run_id, r.kept_in) end
+$$;
+
 -- Collects the removals of a run into the table retl.removal_<run id>: held members that no row of its generation gives, with
 -- the removal bytes that were stored when each was accepted, in the run that its sequence number names. Returns how many.
 create function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint) returns bigint
@@ -467,12 +474,12 @@ begin
   execute format('analyze retl.unwanted_%s', p_run);
   execute format('create unlogged table retl.removal_%s (identity_hash bytea, identity text, remove text)', p_run);
   for v_run in execute format('select distinct sequence >> 32 from retl.unwanted_%s', p_run) loop
-    select u.operations_hold_bytes, g.generation_id into strict o
+    select u.operations_hold_bytes, g.generation_id, retl.operation_table(u) as operations into strict o
       from retl.run u join retl.generation g on g.run_id = u.run_id and g.state <> 'discarded' where u.run_id = v_run;
     execute format('insert into retl.removal_%s select d.identity_hash, b.identity, coalesce(b.remove, b.identity)
       from retl.unwanted_%s d, %s and d.sequence >> 32 = %s', p_run, p_run,
       case when o.operations_hold_bytes
-        then format('retl.operation_%s b where b.sequence = d.sequence', v_run)
+        then format('%s b where b.sequence = d.sequence', o.operations)
         else format('retl.generation_%s b where b.kind = 1 and b.identity_hash = d.identity_hash', o.generation_id) end,
       v_run);
     get diagnostics v_rows = row_count;

@@ -403,13 +403,13 @@ begin
   e.last_sequence := upper(b.operations) - 1;
   e.effects := p_effects;
   e.effects_hash := sha256(coalesce((select string_agg(int8send(s), ''::bytea order by s) from unnest(p_left_out) s), ''));
-  select h.position + 1, h.entry_hash into strict e.position, e.previous_hash from retl.log_head h for update;
+  select h.position + 1, h.link into strict e.position, e.previous_hash from retl.log_head h for update;
   -- The head is locked from here to the commit, for the whole journal: a caller who falls asleep is cut off.
   perform set_config('idle_in_transaction_session_timeout', '10s', true);
   e.recorded_at := clock_timestamp();
   e.entry_hash := sha256(retl.entry_bytes(e));
   insert into retl.log_entry values (e.*);
-  update retl.log_head set position = e.position, entry_hash = e.entry_hash;
+  update retl.log_head set position = e.position, entry_hash = e.entry_hash, link = e.entry_hash;
   return e.position;
 end
 $$;

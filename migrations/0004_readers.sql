@@ -168,7 +168,8 @@ begin
         v_generation) into desired_hash using p_identity;
     end if;
     plan := case when r.first_sequence is null then 'none'
-      when to_regclass(format('retl.operation_%s', r.run_id)) is null then 'gone' else 'present' end;
+      when r.rows_kept is not null or to_regclass(format('retl.operation_%s', r.run_id)) is null then 'gone'
+      else 'present' end;
     if plan = 'present' then
       select f.found_sequence, f.found_change, f.found_payload into sequence, change, payload_hash
         from retl.find_operation(r, v_generation, p_identity) f;
@@ -211,15 +212,16 @@ $$;
 create function retl.rejected_identities(p_sequences bigint[]) returns table (sequence bigint, identity_hash bytea)
   language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_run bigint;
+  v_table text;
   v_of_run bigint[];
 begin
-  for v_run, v_of_run in
-    select x.run_id, array_agg(x.sequence) from retl.rejection x where x.sequence = any(p_sequences) group by x.run_id
+  for v_table, v_of_run in
+    select retl.operation_table(r), array_agg(x.sequence) from retl.rejection x join retl.run r using (run_id)
+    where x.sequence = any(p_sequences) group by retl.operation_table(r)
   loop
-    if to_regclass(format('retl.operation_%s', v_run)) is not null then
-      return query execute format('select o.sequence, o.identity_hash from retl.operation_%s o where o.sequence = any($1)',
-        v_run) using v_of_run;
+    if to_regclass(v_table) is not null then
+      return query execute format('select o.sequence, o.identity_hash from %s o where o.sequence = any($1)', v_table)
+        using v_of_run;
     end if;
   end loop;
 end
@@ -242,7 +244,7 @@ begin
   loop
     for r in
       select n.* from retl.run n where n.target_id = i.target_id and n.run_id > i.run_id and n.first_sequence is not null
-        and to_regclass(format('retl.operation_%s', n.run_id)) is not null
+        and n.rows_kept is null and to_regclass(format('retl.operation_%s', n.run_id)) is not null
       order by n.run_id limit 100
     loop
       select f.found_sequence into v_found

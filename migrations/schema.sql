@@ -103,6 +103,14 @@ create table retl.batch (
   constraint batch_sending_check CHECK ((sending >= 1)),
   constraint batch_state_check CHECK ((state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text, 'refused'::text, 'uploaded'::text, 'settled'::text])))
 );
+create table retl.compaction_hold (
+  index_name text not null,
+  "position" bigint not null,
+  held_at timestamp with time zone not null default clock_timestamp(),
+  constraint compaction_hold_index_name_check CHECK (((length(index_name) >= 1) AND (length(index_name) <= 200))),
+  constraint compaction_hold_pkey PRIMARY KEY (index_name),
+  constraint compaction_hold_position_check CHECK (("position" >= 0))
+);
 create table retl.exception (
   sequence bigint not null,
   run_id bigint not null,
@@ -142,6 +150,17 @@ create table retl.journal (
   constraint journal_only_row_check CHECK (only_row),
   constraint journal_pkey PRIMARY KEY (only_row)
 );
+create table retl.leftover (
+  run_id bigint not null,
+  snapshot_id bigint not null,
+  next_sequence bigint not null,
+  operations text not null,
+  generation_id bigint,
+  unused_since timestamp with time zone,
+  constraint leftover_pkey PRIMARY KEY (run_id),
+  constraint leftover_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
+  constraint leftover_snapshot_id_fkey FOREIGN KEY (snapshot_id) REFERENCES retl.log_snapshot(snapshot_id)
+);
 create table retl.log_entry (
   "position" bigint not null,
   kind text not null,
@@ -172,11 +191,47 @@ create table retl.log_head (
   only_row boolean not null default true,
   "position" bigint not null default 0,
   entry_hash retl.sha256 not null default decode(repeat('00'::text, 32), 'hex'::text),
+  link retl.sha256 not null default decode(repeat('00'::text, 32), 'hex'::text),
   earliest bigint not null default 1,
   constraint log_head_earliest_check CHECK ((earliest >= 1)),
   constraint log_head_only_row_check CHECK (only_row),
   constraint log_head_pkey PRIMARY KEY (only_row),
   constraint log_head_position_check CHECK (("position" >= 0))
+);
+create table retl.log_snapshot (
+  snapshot_id bigint generated always as identity not null,
+  boundary bigint not null,
+  boundary_hash retl.sha256 not null,
+  base_id bigint,
+  state text not null,
+  applied bigint not null,
+  at_target bigint not null default 0,
+  at_identity bytea not null default '\x'::bytea,
+  members bigint not null default 0,
+  rolling retl.sha256,
+  digest retl.sha256,
+  linked_at bigint,
+  swept_to bigint not null default 0,
+  rows_present boolean not null default true,
+  started_at timestamp with time zone not null default clock_timestamp(),
+  completed_at timestamp with time zone,
+  superseded_at timestamp with time zone,
+  constraint log_snapshot_base_id_fkey FOREIGN KEY (base_id) REFERENCES retl.log_snapshot(snapshot_id),
+  constraint log_snapshot_boundary_fkey FOREIGN KEY (boundary) REFERENCES retl.log_entry("position"),
+  constraint log_snapshot_check CHECK (((applied >= 0) AND (applied <= boundary))),
+  constraint log_snapshot_check1 CHECK (((state = ANY (ARRAY['complete'::text, 'superseded'::text])) = (digest IS NOT NULL))),
+  constraint log_snapshot_check2 CHECK ((num_nulls(digest, linked_at, completed_at) = ANY (ARRAY[0, 3]))),
+  constraint log_snapshot_members_check CHECK ((members >= 0)),
+  constraint log_snapshot_pkey PRIMARY KEY (snapshot_id),
+  constraint log_snapshot_state_check CHECK ((state = ANY (ARRAY['copying'::text, 'applying'::text, 'digesting'::text, 'complete'::text, 'superseded'::text])))
+);
+create table retl.log_snapshot_run (
+  snapshot_id bigint not null,
+  run_id bigint not null,
+  members bigint not null,
+  constraint log_snapshot_run_pkey PRIMARY KEY (snapshot_id, run_id),
+  constraint log_snapshot_run_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
+  constraint log_snapshot_run_snapshot_id_fkey FOREIGN KEY (snapshot_id) REFERENCES retl.log_snapshot(snapshot_id)
 );
 create table retl.migration (
   number integer not null,
@@ -277,20 +332,24 @@ create table retl.run (
   at_finish boolean not null default false,
   replacement_status text,
   replaces_unknown boolean not null default false,
+  rows_kept bigint,
+  kept_in bigint,
+  receipts_pruned boolean not null default false,
   opened_at timestamp with time zone not null default now(),
   sealed_at timestamp with time zone,
   closed_at timestamp with time zone,
   constraint run_approval_deadline_ms_check CHECK (((approval_deadline_ms >= 0) AND (approval_deadline_ms <= '31622400000'::bigint))),
-  constraint run_check CHECK ((first_sequence = ((run_id << 32) + 1))),
-  constraint run_check1 CHECK (((additions_end >> 32) = run_id)),
-  constraint run_check2 CHECK ((((removals_end >> 32) = run_id) AND (removals_end >= additions_end))),
-  constraint run_check3 CHECK ((num_nulls(parked_at, parked_code) = ANY (ARRAY[0, 2]))),
-  constraint run_check4 CHECK (((closing IS NULL) = (closed_at IS NULL))),
-  constraint run_check5 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
-  constraint run_check6 CHECK (((closing IS NULL) OR (released IS NULL))),
-  constraint run_check7 CHECK (((strategy = 'native-replace'::text) OR ((NOT at_finish) AND (replacement_status IS NULL)))),
-  constraint run_check8 CHECK ((num_nonnulls(max_rejections, max_rejection_share) = ((on_rejection = 'tolerate'::text))::integer)),
-  constraint run_check9 CHECK (((strategy = 'snapshot-diff'::text) OR (on_rejection = 'stop'::text))),
+  constraint run_check CHECK ((num_nulls(rows_kept, kept_in) = ANY (ARRAY[0, 2]))),
+  constraint run_check1 CHECK ((first_sequence = ((run_id << 32) + 1))),
+  constraint run_check10 CHECK (((strategy = 'snapshot-diff'::text) OR (on_rejection = 'stop'::text))),
+  constraint run_check2 CHECK (((additions_end >> 32) = run_id)),
+  constraint run_check3 CHECK ((((removals_end >> 32) = run_id) AND (removals_end >= additions_end))),
+  constraint run_check4 CHECK ((num_nulls(parked_at, parked_code) = ANY (ARRAY[0, 2]))),
+  constraint run_check5 CHECK (((closing IS NULL) = (closed_at IS NULL))),
+  constraint run_check6 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
+  constraint run_check7 CHECK (((closing IS NULL) OR (released IS NULL))),
+  constraint run_check8 CHECK (((strategy = 'native-replace'::text) OR ((NOT at_finish) AND (replacement_status IS NULL)))),
+  constraint run_check9 CHECK ((num_nonnulls(max_rejections, max_rejection_share) = ((on_rejection = 'tolerate'::text))::integer)),
   constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text]))),
   constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
   constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
@@ -309,6 +368,7 @@ create table retl.run (
   constraint run_released_check CHECK ((released = ANY (ARRAY['cancelled'::text, 'failed'::text, 'blocked'::text]))),
   constraint run_replacement_status_check CHECK ((replacement_status = 'accepted'::text)),
   constraint run_revision_id_fkey FOREIGN KEY (revision_id) REFERENCES retl.revision(revision_id),
+  constraint run_rows_kept_check CHECK ((rows_kept >= 0)),
   constraint run_run_id_check CHECK (((run_id >= 1) AND (run_id <= 2147483647))),
   constraint run_strategy_check CHECK ((strategy = ANY (ARRAY['snapshot-diff'::text, 'native-replace'::text]))),
   constraint run_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id)
@@ -357,17 +417,20 @@ CREATE UNIQUE INDEX generation_run ON retl.generation USING btree (run_id) WHERE
 CREATE INDEX generation_target ON retl.generation USING btree (target_id, generation_id);
 CREATE INDEX log_entry_run ON retl.log_entry USING btree (run_id);
 CREATE INDEX log_entry_sequence ON retl.log_entry USING btree (first_sequence) WHERE (first_sequence IS NOT NULL);
+CREATE UNIQUE INDEX log_snapshot_building ON retl.log_snapshot USING btree ((true)) WHERE (state = ANY (ARRAY['copying'::text, 'applying'::text, 'digesting'::text]));
+CREATE UNIQUE INDEX log_snapshot_complete ON retl.log_snapshot USING btree ((true)) WHERE (state = 'complete'::text);
 CREATE INDEX rejection_run ON retl.rejection USING btree (run_id);
 CREATE INDEX release_run ON retl.release USING btree (run_id);
 CREATE INDEX run_mirror ON retl.run USING btree (mirror_id, run_id);
 CREATE UNIQUE INDEX run_open_mirror ON retl.run USING btree (mirror_id) WHERE (closing IS NULL);
 CREATE UNIQUE INDEX run_open_target ON retl.run USING btree (target_id) WHERE (closing IS NULL);
+CREATE INDEX run_receipts ON retl.run USING btree (closed_at) WHERE ((closing IS NOT NULL) AND (NOT receipts_pruned));
 CREATE INDEX run_target ON retl.run USING btree (target_id, run_id);
 
 -- Triggers
 
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.approval FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
-CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.attempt FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER append_only BEFORE UPDATE ON retl.attempt FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER keep_outcome BEFORE UPDATE ON retl.batch FOR EACH ROW EXECUTE FUNCTION retl.keep_outcome();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.exception FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.log_entry FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
@@ -384,33 +447,49 @@ function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_setting
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
   returns void, language sql, body sha256:6677394b3a954ffb50f30e30a68ca5912222ad48f98fc615c1bf34307e4ec11c
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
-  returns bigint, language plpgsql, body sha256:bdb10de286079d8ba793b3966b177bcee1b8045651f0627d0f8c22a41528f779
+  returns bigint, language plpgsql, body sha256:54fcf8e0be839e81f51360a101929550c4e4753ad4214db34a14b3c66c899e3d
+function retl.apply_entries(s retl.log_snapshot, p_rows integer)
+  returns void, language plpgsql, body sha256:612c485fbbd8e73b32b07085724e80530a74355ddeb41d3e8f72aef899e38aa7
 function retl.apply_uploads(p_run bigint, p_epoch bigint, p_batches integer)
   returns bigint, language plpgsql, security definer, body sha256:5468d420aab7e013f84d26cad6f3498efe7f1dbc0556dded96dba437df5b1a96
 function retl.approval_left(r retl.run)
   returns bigint, language sql, stable, body sha256:db0b1cbce6d95a6e1fb2ad437f0d0f1e705bd6f5dbdd1c22f9ab7efd085635d2
 function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_step text)
   returns bigint, language plpgsql, security definer, body sha256:ae6a0013499b5a7c7698a7f2573bb0751b5f69554136c5b2dc04b39390ea9687
+function retl.begin_compaction(p_boundary bigint)
+  returns jsonb, language plpgsql, security definer, body sha256:6438fd88cd8b9c8697934cdaa2be30652c2770786ccca66c96292c1e86baddc2
 function retl.begin_finish(p_run bigint, p_epoch bigint)
   returns jsonb, language plpgsql, security definer, body sha256:abee2a69df9ddae2627a87a04196f01d58386ec2b3267f4b7938eae51fdd6d7c
 function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
   returns jsonb, language plpgsql, security definer, body sha256:4efb006bc9d8ab8ed31cebea2ba8ea5997dd2aa61b8fb8c9e9e7cf7d21a1be21
+function retl.begin_thinning(s retl.log_snapshot, r retl.run)
+  returns boolean, language plpgsql, body sha256:95caf930429baffc72019c108fcc9af59cb78f15ed58cde728770969b1269a4e
 function retl.beyond(r retl.run)
   returns text, language sql, immutable, body sha256:aa8dc055debc3dc25133fa67d4f8c3f0572dc93c82542bb2286ac3bbdc0c6351
 function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text)
   returns void, language plpgsql, security definer, body sha256:2aa710ad3c5692768db8b075ceaf570304b0a3ccb5a6b2de6ee5bb444384b9ac
 function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint)
-  returns bigint, language plpgsql, body sha256:fe1ebebfce65294c0cedbb7a5aeb390810a12fac0cd9780cea2f6398e8849d3e
+  returns bigint, language plpgsql, body sha256:6bd807b714256325bf5c53935aa7ac0c786a5d09b0864fad8d73d05c73657284
+function retl.compact_step(p_rows integer)
+  returns jsonb, language plpgsql, security definer, body sha256:9d43e9ec739d4beadef335506d9c959fa5e5c6a56574762970b99a55e333ce33
+function retl.complete_snapshot(p_snapshot bigint)
+  returns jsonb, language plpgsql, body sha256:cb9590a040f81867272241c41b10e946fe07426bd762b00cb47dbdbe47a9ba42
 function retl.confirm_replacement(p_run bigint, p_epoch bigint)
   returns void, language plpgsql, security definer, body sha256:d02bc3bb6526549eb78539c0cb822c188876360109a770b9279868545faabcbd
+function retl.copy_snapshot(s retl.log_snapshot, p_rows integer)
+  returns void, language plpgsql, body sha256:d9d65b6d6b4b4a4a54458cd7bff172c32059e98758e087a91139587ed278c400
 function retl.create_candidate(p_run bigint, p_epoch bigint)
   returns bigint, language plpgsql, security definer, body sha256:2f6eb175df05b9cdfbad8841503713e042668138901f2428ebcc549c8af596a7
 function retl.deadline(p_ms bigint)
   returns timestamp with time zone, language plpgsql, body sha256:d501db855a1232379bff94b2904bc9fc3e04dd5132a458cb26fa8d36e935d18d
 function retl.decide(p_run bigint, p_shown bytea, p_verdict text, p_by text, p_because text, p_via text)
   returns jsonb, language plpgsql, security definer, body sha256:3488d8a4cd16878344289de1463685ed6ff2ec27d2d3c68f379ffe73f4dd1b98
+function retl.digest_snapshot(s retl.log_snapshot, p_rows integer)
+  returns boolean, language plpgsql, body sha256:1f9f4822cb378bffab398777c2d5c74296d8d4e7a433473a2d2aa39a1e2f9be1
 function retl.doubt(p_batch bytea, p_code text, p_retry_ms bigint)
   returns void, language sql, body sha256:6eb262f004290b1967912dfc21f44f982de8077ac85f8ab06017c3cfa6b38b08
+function retl.drop_unused(p_tables text[])
+  returns boolean, language plpgsql, body sha256:b393c245a41d6efe1315b53277d5b7025b66147688c2d8eb77af93f3ebaae4f6
 function retl.entry_bytes(e retl.log_entry)
   returns bytea, language sql, immutable, body sha256:e63f5b0cf903ad50bb310bf11789612a98d92bdc43b75ae43d244d7515d9fb4c
 function retl.find_operation(r retl.run, p_generation bigint, p_identity bytea, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
@@ -427,16 +506,22 @@ function retl.has_unresolved(p_run bigint)
   returns boolean, language sql, stable, body sha256:6a32fa1e46ffb7f04ef5396a3d26212d8b87e5487681759d4af40dd275d2346e
 function retl.held_by(p_target bigint, p_identity bytea, OUT sequence bigint, OUT payload_hash bytea)
   returns record, language plpgsql, stable, security definer, body sha256:33c0977d2e62f9967369fd053aade131fe4556d07b2e0f21f40b933736f89c3b
+function retl.hold_compaction(p_index text, p_position bigint)
+  returns jsonb, language plpgsql, security definer, body sha256:94da939d12014b0aa18c7a248d3cef10b7d7305f618b75ad5c0dc562fc416b41
 function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea)
   returns bigint, language plpgsql, body sha256:047bc3889f4f657201ae93278664bb92a9f15b31932cf48f41e1c61899e6c855
 function retl.judge(p_run bigint)
   returns jsonb, language plpgsql, body sha256:f89095d64eb68c06c9e3ba367f1381fec3fe0ed12a1bce27b309153d8dd867ba
 function retl.keep_outcome()
-  returns trigger, language plpgsql, body sha256:59322e26d5c0e298cd5849949f75522de56dd2f22d448cdb201a959ae089ed60
+  returns trigger, language plpgsql, body sha256:6b4393e01bd3b9abfe010605a7989b0e4f15853748dcfffb5ce04b8e224e45bc
+function retl.kept_operations(r retl.run, p_snapshot bigint)
+  returns text, language sql, immutable, body sha256:c7fcc6aeb745abb905d43170514c07eb92b301f7ba4ba6531844ee5d8a97a9ad
 function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint, p_write_form text DEFAULT ''::text)
   returns void, language plpgsql, security definer, body sha256:3c37ebcd84c3bdd19731ca274e937eb01a0ff19a99d86e839f7a96e148f0bda5
 function retl.lock_batch(p_run bigint, p_epoch bigint, p_batch bytea)
   returns retl.batch, language plpgsql, body sha256:acdcbf32b50f89e3d7a6d546598f8c10c77b80e28ed6a8b95c70901beb438d51
+function retl.lock_compaction()
+  returns void, language sql, body sha256:51bb740cbc296734ba258f8868eb8b9ea1ecdf0a19274e2ea2494209e11d6950
 function retl.lock_run(p_run bigint, p_epoch bigint)
   returns retl.run, language plpgsql, body sha256:4aaabffffe519bd85cb4734ef72a631e8e885e34cd809c754b5a1c04d44002a4
 function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_retry_ms bigint)
@@ -453,8 +538,12 @@ function retl.mark_unknown(p_run bigint, p_epoch bigint, p_batch bytea, p_code t
   returns void, language plpgsql, security definer, body sha256:53f3693b53873841f2670a13278d3955e4dab7d27934411b88fd44a95e7e9743
 function retl.next_poll(p_ms bigint)
   returns timestamp with time zone, language plpgsql, body sha256:aa6c845b5de449661f9aff4388147f9d3fa86e6dc6e9ef3c3ae2a5c571f30c4d
+function retl.next_sweep(s retl.log_snapshot)
+  returns retl.run, language sql, stable, body sha256:5ced93ef8b767c8047c0a18c632c27a03f18c1b95281dfdc512177e22c3cc1c0
 function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_next_poll_ms bigint)
   returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
+function retl.operation_table(r retl.run)
+  returns text, language sql, immutable, body sha256:ed5ac82088ede9c4e3944a45dc199d03be176ed9ea8e4e90902fe9fef060d8fa
 function retl.plan(p_run bigint, p_epoch bigint)
   returns jsonb, language plpgsql, security definer, body sha256:45a27f3429c359ea9afcaee128298c57d989bef920b543722aac341828e3e660
 function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
@@ -465,6 +554,10 @@ function retl.promote(p_run bigint, p_epoch bigint)
   returns void, language plpgsql, security definer, body sha256:42753a53c7ee7d8de28aa2c2860d909a1fdb6c8cda1f125dd3acbc2d2a782820
 function retl.prune(p_run bigint, p_limit integer)
   returns integer, language plpgsql, security definer, body sha256:9830c19d99beb7fedcd10d7d16b74e5fc3dc667bc6ac2787fe2e39c234614b4e
+function retl.prune_closed(p_age_ms bigint, p_rows integer)
+  returns integer, language plpgsql, security definer, body sha256:ef9a1faecdf6f32700449e79d3b33f4acba7e6487d4bf71c396292125ed1d52e
+function retl.pruned_receipt()
+  returns text, language sql, immutable, body sha256:cf2399022852233ae7849db998852a268520c8239f6d91a56faaab20bcde8254
 function retl.readable_generation(p_run bigint)
   returns bigint, language sql, stable, body sha256:94978d0b38150093a6ad564b0e3d2937b64f007ee6a007c19005448aeb27314a
 function retl.recheck(r retl.run, p_members bigint, p_digest bytea)
@@ -482,11 +575,13 @@ function retl.refuse_change()
 function retl.refuse_state(b retl.batch, p_wanted text)
   returns void, language plpgsql, body sha256:0ea788eed0c4b1d3bdfb798db0c2281bcdcd76b7729df38a97fc861bb0fa0f14
 function retl.rejected_identities(p_sequences bigint[])
-  returns TABLE(sequence bigint, identity_hash bytea), language plpgsql, stable, security definer, body sha256:578673968e192a640ca3fff5e9101eb1537fda60f931963a1618a3a6a7c1f7c1
+  returns TABLE(sequence bigint, identity_hash bytea), language plpgsql, stable, security definer, body sha256:07ac9448d506e91ab40b89c0b4e5c4a8d43dc16b0893ef8268a6947385e4e15b
 function retl.rejected_in(r retl.run, OUT members bigint, OUT stops boolean, OUT tolerated boolean)
   returns record, language sql, stable, security definer, body sha256:01319f20b1cdf9bf7a07ff1324f1f3bb8b5e03ab661a339f0f309be627c1bd1c
 function retl.rejections_since(p_sequences bigint[])
-  returns TABLE(sequence bigint, later_run bigint, became text), language plpgsql, stable, security definer, body sha256:07b925d032b21b89557a35520a7a74c9ead9fa86069a6b56afb0332aa13ce27c
+  returns TABLE(sequence bigint, later_run bigint, became text), language plpgsql, stable, security definer, body sha256:c6a7aeef8ca36e20ec005cc463fb4f30db8e3eb7a3655a28f63812a28155cb7b
+function retl.release_compaction(p_index text)
+  returns void, language sql, security definer, body sha256:8b07434279f1f8dfdbd5d2b4cfef4d0c223c573d9aa293e4094d38de66c419bf
 function retl.release_lost(p_run bigint, p_first_run_id text, p_by text, p_because text)
   returns jsonb, language plpgsql, security definer, body sha256:1d29b9e35a374ee809730a6042b0a0dc37db2c57e91eb5cc26205ff3f3217313
 function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason text)
@@ -497,6 +592,8 @@ function retl.require_all_accepted(r retl.run, p_action text, p_planned bigint)
   returns void, language plpgsql, body sha256:0673334cd11b20648e584ba401bdc96df935f8076e8d0524a38f371edbb0e41a
 function retl.require_baseline(r retl.run)
   returns void, language plpgsql, body sha256:8c301a9a0c7ed074bf38018703bd4b434e72c8de110931211179b24bfeb8ba3f
+function retl.require_bound(p_rows integer)
+  returns void, language plpgsql, body sha256:6bf3ebe1a1e74752d7f5594e74f0e50b2a2be40528c1edc64a83e0ed60a20211
 function retl.require_clear(r retl.run)
   returns void, language plpgsql, body sha256:3253e87c9b364968a7bdb27ae32f523f580a8a48c5797e1e8c16729e5202d58a
 function retl.require_phase(r retl.run, p_phase text)
@@ -523,10 +620,16 @@ function retl.shown_digest(p_run bigint)
   returns bytea, language sql, stable, security definer, body sha256:84625a7d3804e4fc5ca0be05f5beea2a0f8aa7548801346b62d7b761c2526332
 function retl.shown_of(p_generation bytea, p_removals bigint, p_removed bytea)
   returns bytea, language sql, immutable, body sha256:08c64503646b38a528822e4063a89fbab195d0be13ad565586af10fe9615d944
+function retl.snapshot_header(p_boundary bigint, p_hash bytea)
+  returns bytea, language sql, stable, body sha256:e0768e4d5eb313338fb4e8b99ac6fa31bc1ab5a64dca933e01b8132d0e6dd1af
+function retl.sweep_step(p_rows integer, p_grace_ms bigint)
+  returns jsonb, language plpgsql, security definer, body sha256:f4ed4d29022f43195c1e9e7065830e538b09e430e715e63068bf77daf010aa08
+function retl.thin_step(l retl.leftover, p_rows integer)
+  returns void, language plpgsql, body sha256:43136d73eb2570ea3eb2bda2f1362620fbe641287f80d56e1a3c0ed0e104abd5
 function retl.trace_key(p_target bigint, p_key text, p_before bigint, p_limit integer)
   returns TABLE(run_id bigint, snapshot text, given text, identity_hash bytea), language plpgsql, stable, security definer, body sha256:3cf6df5ecdd9f6c2905dcaa9727a901a1e119b0964f4e3be7ffc3705aec1896d
 function retl.trace_member(p_target bigint, p_identity bytea, p_before bigint, p_limit integer)
-  returns TABLE(run_id bigint, snapshot text, desired_hash bytea, plan text, sequence bigint, change text, payload_hash bytea), language plpgsql, stable, security definer, body sha256:ffebd52fcc19df7de2d26b56f19b19c0a35492db1dc2d1b1fba36d5c555532c6
+  returns TABLE(run_id bigint, snapshot text, desired_hash bytea, plan text, sequence bigint, change text, payload_hash bytea), language plpgsql, stable, security definer, body sha256:ee71be2f025f55b149ef57cbe9c6b8c87e373662acb09abc0904719818395b3c
 function retl.unwanted(p_run bigint, OUT members bigint, OUT digest bytea)
   returns record, language plpgsql, stable, body sha256:79ca5907f8946a7c1896e13fb78f8c7118b5fde6894d34087921117728040296
 function retl.verdict(r retl.run)
@@ -540,11 +643,15 @@ grant usage on schema retl to retl_runtime;
 grant select on retl.approval to retl_runtime;
 grant select on retl.attempt to retl_runtime;
 grant select on retl.batch to retl_runtime;
+grant select on retl.compaction_hold to retl_runtime;
 grant select on retl.exception to retl_runtime;
 grant select on retl.generation to retl_runtime;
 grant select on retl.journal to retl_runtime;
+grant select on retl.leftover to retl_runtime;
 grant select on retl.log_entry to retl_runtime;
 grant select on retl.log_head to retl_runtime;
+grant select on retl.log_snapshot to retl_runtime;
+grant select on retl.log_snapshot_run to retl_runtime;
 grant select on retl.migration to retl_runtime;
 grant select on retl.mirror to retl_runtime;
 grant select on retl.rejection to retl_runtime;
@@ -556,15 +663,18 @@ grant select on retl.target to retl_runtime;
 grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint) to retl_runtime;
 grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
+grant execute on function retl.begin_compaction(bigint) to retl_runtime;
 grant execute on function retl.begin_finish(bigint,bigint) to retl_runtime;
 grant execute on function retl.begin_removals(bigint,bigint,bigint) to retl_runtime;
 grant execute on function retl.close_run(bigint,bigint,text,text) to retl_runtime;
+grant execute on function retl.compact_step(integer) to retl_runtime;
 grant execute on function retl.confirm_replacement(bigint,bigint) to retl_runtime;
 grant execute on function retl.create_candidate(bigint,bigint) to retl_runtime;
 grant execute on function retl.decide(bigint,bytea,text,text,text,text) to retl_runtime;
 grant execute on function retl.fold(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.guard(bigint,bigint,bigint,bytea,bigint,bytea) to retl_runtime;
 grant execute on function retl.held_by(bigint,bytea) to retl_runtime;
+grant execute on function retl.hold_compaction(text,bigint) to retl_runtime;
 grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint,text) to retl_runtime;
 grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.mark_refused(bigint,bigint,bytea,text,text,boolean) to retl_runtime;
@@ -578,12 +688,14 @@ grant execute on function retl.prepare_batches(bigint,bigint,text,bytea[],bigint
 grant execute on function retl.prepare_step(bigint,bigint,text,bytea,bytea,bigint) to retl_runtime;
 grant execute on function retl.promote(bigint,bigint) to retl_runtime;
 grant execute on function retl.prune(bigint,integer) to retl_runtime;
+grant execute on function retl.prune_closed(bigint,integer) to retl_runtime;
 grant execute on function retl.record_baseline(bigint,bigint,text,text,text) to retl_runtime;
 grant execute on function retl.record_progress(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.record_replaced(bigint,bigint,bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.rejected_identities(bigint[]) to retl_runtime;
 grant execute on function retl.rejected_in(retl.run) to retl_runtime;
 grant execute on function retl.rejections_since(bigint[]) to retl_runtime;
+grant execute on function retl.release_compaction(text) to retl_runtime;
 grant execute on function retl.release_lost(bigint,text,text,text) to retl_runtime;
 grant execute on function retl.release_run(bigint,bigint,text,text) to retl_runtime;
 grant execute on function retl.resolve_batch(bytea,text,text) to retl_runtime;
@@ -592,6 +704,7 @@ grant execute on function retl.seal(bigint,bigint,bigint,bigint) to retl_runtime
 grant execute on function retl.settle_batch(bigint,bigint,bytea,text,bigint[],text[],text[],text[],text[]) to retl_runtime;
 grant execute on function retl.settle_step(bigint,bigint,bytea,text,text[],text[]) to retl_runtime;
 grant execute on function retl.shown_digest(bigint) to retl_runtime;
+grant execute on function retl.sweep_step(integer,bigint) to retl_runtime;
 grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_runtime;
 grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_runtime;
 
@@ -599,10 +712,14 @@ grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl
 
 grant usage on schema retl to retl_inspector;
 grant select on retl.attempt to retl_inspector;
+grant select on retl.compaction_hold to retl_inspector;
 grant select on retl.generation to retl_inspector;
 grant select on retl.journal to retl_inspector;
+grant select on retl.leftover to retl_inspector;
 grant select on retl.log_entry to retl_inspector;
 grant select on retl.log_head to retl_inspector;
+grant select on retl.log_snapshot to retl_inspector;
+grant select on retl.log_snapshot_run to retl_inspector;
 grant select on retl.migration to retl_inspector;
 grant select on retl.mirror to retl_inspector;
 grant select on retl.run to retl_inspector;
@@ -626,11 +743,15 @@ grant usage on schema retl to retl_reader;
 grant select on retl.approval to retl_reader;
 grant select on retl.attempt to retl_reader;
 grant select on retl.batch to retl_reader;
+grant select on retl.compaction_hold to retl_reader;
 grant select on retl.exception to retl_reader;
 grant select on retl.generation to retl_reader;
 grant select on retl.journal to retl_reader;
+grant select on retl.leftover to retl_reader;
 grant select on retl.log_entry to retl_reader;
 grant select on retl.log_head to retl_reader;
+grant select on retl.log_snapshot to retl_reader;
+grant select on retl.log_snapshot_run to retl_reader;
 grant select on retl.migration to retl_reader;
 grant select on retl.mirror to retl_reader;
 grant select on retl.rejection to retl_reader;

@@ -139,8 +139,8 @@ export async function longRemovals(
     const rows = await operationRows(db, runId(big(row, 'run_id')));
     const isLong = `octet_length(coalesce(b.remove, b.identity)) > $1`;
     const query = rows.holdBytes
-      ? `select b.sequence, b.identity_hash from retl.operation_${rows.run} b where b.change <> 'r' and ${isLong}`
-      : `select o.sequence, b.identity_hash from retl.operation_${rows.run} o
+      ? `select b.sequence, b.identity_hash from ${rows.table} b where b.change <> 'r' and ${isLong}`
+      : `select o.sequence, b.identity_hash from ${rows.table} o
          join retl.generation_${rows.generation} b on b.kind = 1 and b.identity_hash = o.identity_hash
          where o.change <> 'r' and ${isLong}`;
     for (const long of await run(db, query, [limit])) {

@@ -17,7 +17,7 @@ import {
 } from './log.ts';
 import { type Queryable, run } from './pool.ts';
 
-/** `keep`: a native replacement uploads unchanged members too. It moves the time of their last acceptance, nothing else. */
+/** `keep`: an unchanged member was sent once more. It moves the time of its last acceptance, nothing else. */
 export type EffectAction = 'add' | 'change' | 'keep' | 'remove';
 
 /** One accepted operation. The hashes are 32 bytes, and views of a larger buffer: copy what is to be kept. */
@@ -171,8 +171,7 @@ const EFFECT_BYTES = 73;
  */
 function effectsQuery(rows: OperationRows, action: 'upsert' | 'remove', values: boolean): string {
   const fromGeneration = values && action === 'upsert' && !rows.holdBytes;
-  const rowOf = (of: string) =>
-    `(select f.row_no from retl.operation_${rows.run} f where f.sequence = e.${of})`;
+  const rowOf = (of: string) => `(select f.row_no from ${rows.table} f where f.sequence = e.${of})`;
   // Both sides of the join are bounded, else each range would read the whole generation.
   const join = fromGeneration
     ? `join retl.generation_${rows.generation} g on g.row_no = o.row_no
@@ -188,7 +187,7 @@ function effectsQuery(rows: OperationRows, action: 'upsert' | 'remove', values: 
   return `
     select e.n, x.* from unnest($1::bigint[], $2::bigint[]) with ordinality e(first, last, n) cross join lateral (
       select string_agg(${packed}, ''::bytea order by o.identity_hash) as packed ${texts}
-      from retl.operation_${rows.run} o ${join}
+      from ${rows.table} o ${join}
       where o.sequence between e.first and e.last
         and not exists (select from retl.rejection r where r.sequence = o.sequence)) x
     where x.packed is not null`;

@@ -32,6 +32,8 @@ export interface LogHead {
   /** 0 where nothing was ever accepted. */
   readonly position: LogPosition;
   readonly entryHash: Sha256;
+  /** What the next entry carries as the hash before its own: the entry's, and those of snapshots completed since. */
+  readonly link: Sha256;
   /** The first position whose effects can be read. */
   readonly earliest: LogPosition;
 }
@@ -70,7 +72,7 @@ export interface Effect {
 }
 
 const HEAD = `
-  select j.log_id::text as log_id, h.position, encode(h.entry_hash, 'hex') as entry_hash, h.earliest
+  select j.log_id::text as log_id, h.position, encode(h.entry_hash, 'hex') as entry_hash, encode(h.link, 'hex') as link, h.earliest
   from retl.log_head h, retl.journal j`;
 
 /** @throws JournalError */
@@ -80,6 +82,7 @@ export async function logHead(db: Queryable): Promise<LogHead> {
     logId: text(row, 'log_id'),
     position: logPosition(big(row, 'position')),
     entryHash: sha256FromHex(text(row, 'entry_hash')),
+    link: sha256FromHex(text(row, 'link')),
     earliest: logPosition(big(row, 'earliest')),
   };
 }
@@ -160,20 +163,24 @@ function int32(value: number): Buffer {
 /** Where the rows of a run's operations hold their payloads; the names of tables are made of numbers only. */
 export interface OperationRows {
   readonly run: RunId;
+  /** Of all of its operations, or after a compaction of those that something still refers to. */
+  readonly table: string;
   readonly holdBytes: boolean;
   readonly generation: bigint | null;
 }
 
 const OPERATION_ROWS = `
-  select r.run_id, coalesce(r.operations_hold_bytes, true) as hold_bytes, g.generation_id
+  select r.run_id, r.kept_in, coalesce(r.operations_hold_bytes, true) as hold_bytes, g.generation_id
   from retl.run r left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
   where r.run_id = $1`;
 
 /** @throws JournalError */
 export async function operationRows(db: Queryable, id: RunId): Promise<OperationRows> {
   const row = one(await run(db, OPERATION_ROWS, [id]));
+  const keptIn = bigOrNull(row, 'kept_in');
   return {
     run: runId(big(row, 'run_id')),
+    table: keptIn === null ? `retl.operation_${id}` : `retl.kept_${id}_${keptIn}`,
     holdBytes: flag(row, 'hold_bytes'),
     generation: bigOrNull(row, 'generation_id'),
   };
@@ -191,7 +198,7 @@ export function operationsOf(rows: OperationRows, action: 'upsert' | 'remove', w
   return `select o.sequence, o.identity_hash, o.payload_hash, ${b}.identity, ${b}.${payload} as payload,
       coalesce(${b}.remove, ${b}.identity) as removal,
       exists (select from retl.rejection x where x.sequence = o.sequence) as rejected
-    from retl.operation_${rows.run} o ${join} where ${where}`;
+    from ${rows.table} o ${join} where ${where}`;
 }
 
 /** All operations of an entry, in order of the identity hash, and whether each was rejected. */

@@ -1,145 +1,187 @@
 /**
- * Recomputes the log independently of the database that wrote it: the chain of entry hashes, the rejected operations that
- * each entry leaves out, and, where asked, each batch's id from the operations that its effects are read from.
+ * Recomputes the log independently of the database that wrote it: the chain of entry hashes, into which the digests of log
+ * snapshots are linked; the rejected operations that each entry leaves out; the newest log snapshot; and, where asked, each
+ * batch's id from the operations that its effects are read from, and each member's payload.
  */
 
 import { createHash } from 'node:crypto';
-import { type LogPosition, logPosition, revisionId, type Sha256, sha256FromHex } from '../domain/ids.ts';
-import { batchId, operationId, payloadHashInput } from '../domain/request.ts';
-import { big, number, one, text } from './decode.ts';
-import {
-  type Effect,
-  entryHash,
-  int64,
-  type LogEntry,
-  type LogHead,
-  logHead,
-  readEntries,
-  readOperationsOf,
-} from './log.ts';
+import { type LogPosition, logPosition, type Sha256, sha256FromHex } from '../domain/ids.ts';
+import { hashBytes } from './batches.ts';
+import { big } from './decode.ts';
+import { entryHash, int64, type LogEntry, type LogHead, logHead, readEntries } from './log.ts';
+import { type LogSnapshot, logSnapshots } from './log-snapshot.ts';
 import { type Queryable, run } from './pool.ts';
+import { checkEffects } from './verify-effects.ts';
+import { verifySnapshot } from './verify-snapshot.ts';
+
+export type BrokenRule =
+  /** An entry is missing. */
+  | 'position'
+  /** The entry does not follow the one before, or a log snapshot that was completed in between. */
+  | 'previous-hash'
+  /** The entry itself is not what was written. */
+  | 'entry-hash'
+  /** Its rejected operations are not those that it leaves out. */
+  | 'left-out'
+  /** Operations are missing, or their payloads are not those that were accepted. */
+  | 'effects'
+  /** Its operations are not those that its batch was made of. */
+  | 'batch-id'
+  /** The head is not the last entry. */
+  | 'head'
+  /** The log does not begin where its newest snapshot ends. */
+  | 'earliest'
+  /** A log snapshot was taken of another log than this one. */
+  | 'snapshot-boundary'
+  | 'snapshot-digest'
+  | 'snapshot-payload';
 
 export type LogVerdict =
   | { readonly kind: 'intact'; readonly position: LogPosition }
-  /** The first entry that is not what was written, and in which respect. */
-  | {
-      readonly kind: 'broken';
-      readonly position: LogPosition;
-      readonly rule:
-        | 'position'
-        | 'previous-hash'
-        | 'entry-hash'
-        | 'left-out'
-        | 'effects'
-        | 'batch-id'
-        | 'head';
-    };
+  /** The first position at which something is not what was written, and in which respect. */
+  | { readonly kind: 'broken'; readonly position: LogPosition; readonly rule: BrokenRule };
+
+export interface VerifyOptions {
+  /** Also reads every effect and payload: as much work as a replay. */
+  readonly effects: boolean;
+  /** Told after each page of entries. */
+  readonly progress?: (verified: LogPosition, head: LogPosition) => void;
+}
 
 const PAGE = 500;
 const GENESIS = sha256FromHex('0'.repeat(64));
-/** Stands for the payload hash in the id of a removal. */
-const NO_PAYLOAD = GENESIS;
 
 /**
- * Verifies the log from its beginning to its head.
- * @param options.effects also reads every effect and proves it by its batch's id: as much work as a replay.
+ * Verifies the log from its beginning to its head, while it grows.
  * @throws JournalError
  */
 export async function verifyLog(
   db: Queryable,
-  options: { readonly effects: boolean } = { effects: false },
+  options: VerifyOptions = { effects: false },
 ): Promise<LogVerdict> {
-  const head = await logHead(db);
-  let position = logPosition(0);
-  let hash = GENESIS;
-  while (position < head.position) {
-    const entries = await readEntries(db, position, PAGE);
-    if (entries.length === 0) return broken(logPosition(position + 1n), 'position');
-    for (const entry of entries) {
-      if (entry.position > head.position) break;
-      const rule =
-        checkEntry(entry, position, hash) ?? (await checkOperations(db, head, entry, options.effects));
-      if (rule !== null) return broken(logPosition(position + 1n), rule);
-      position = entry.position;
-      hash = entry.entryHash;
-    }
+  const { head, snapshots } = await readWhole(db);
+  const walk = new Walk(db, head, snapshots, options);
+  const broken = await walk.run();
+  if (broken !== null) return broken;
+  const newest = snapshots.find(({ state }) => state === 'complete');
+  const begins = newest === undefined ? 1n : newest.boundary + 1n;
+  if (head.earliest !== begins) return { kind: 'broken', position: head.earliest, rule: 'earliest' };
+  if (newest !== undefined) {
+    const verdict = await verifySnapshot(db, head.logId, newest, options.effects);
+    if (verdict.kind === 'broken') return verdict;
   }
-  return hash === head.entryHash ? { kind: 'intact', position } : broken(position, 'head');
+  return { kind: 'intact', position: head.position };
 }
 
-type Rule = Extract<LogVerdict, { kind: 'broken' }>['rule'];
-
-function broken(position: LogPosition, rule: Rule): LogVerdict {
-  return { kind: 'broken', position, rule };
+/** The head together with the snapshots that it is linked to: none is completed in between. */
+async function readWhole(
+  db: Queryable,
+): Promise<{ readonly head: LogHead; readonly snapshots: readonly LogSnapshot[] }> {
+  for (;;) {
+    const head = await logHead(db);
+    const snapshots = (await logSnapshots(db)).filter(({ digest }) => digest !== null);
+    if ((await logHead(db)).earliest === head.earliest)
+      return { head, snapshots: snapshots.filter(({ linkedAt }) => (linkedAt ?? 0n) <= head.position) };
+  }
 }
 
-function checkEntry(entry: LogEntry, before: LogPosition, hash: Sha256): Rule | null {
-  if (entry.position !== before + 1n) return 'position';
-  if (entry.previousHash !== hash) return 'previous-hash';
-  return entryHash(entry) === entry.entryHash ? null : 'entry-hash';
+type Broken = Extract<LogVerdict, { kind: 'broken' }>;
+
+/** From entry to entry, with what the next one must carry. */
+class Walk {
+  #position = logPosition(0);
+  #hash: Sha256 = GENESIS;
+  #earliest: LogPosition;
+
+  constructor(
+    private readonly db: Queryable,
+    private readonly head: LogHead,
+    private readonly snapshots: readonly LogSnapshot[],
+    private readonly options: VerifyOptions,
+  ) {
+    this.#earliest = head.earliest;
+  }
+
+  async run(): Promise<Broken | null> {
+    const { db, head } = this;
+    while (this.#position < head.position) {
+      const page = await readEntries(db, this.#position, PAGE);
+      const entries = page.filter(({ position }) => position <= head.position);
+      if (entries.length === 0) return this.#broken('position');
+      const leftOut = await leftOutOf(db, entries);
+      for (const entry of entries) {
+        const rule = this.#chain(entry) ?? checkLeftOut(entry, leftOut) ?? (await this.#effects(entry));
+        if (rule !== null) return this.#broken(rule);
+        this.#position = entry.position;
+        this.#hash = entry.entryHash;
+      }
+      this.options.progress?.(this.#position, head.position);
+    }
+    const isHead = this.#hash === head.entryHash && this.#link() === head.link;
+    return isHead ? null : { kind: 'broken', position: this.#position, rule: 'head' };
+  }
+
+  #broken(rule: BrokenRule): Broken {
+    return { kind: 'broken', position: logPosition(this.#position + 1n), rule };
+  }
+
+  #chain(entry: LogEntry): BrokenRule | null {
+    if (entry.position !== this.#position + 1n) return 'position';
+    if (entry.previousHash !== this.#link()) return 'previous-hash';
+    if (entryHash(entry) !== entry.entryHash) return 'entry-hash';
+    const taken = this.snapshots.filter(({ boundary }) => boundary === entry.position);
+    return taken.every(({ boundaryHash }) => boundaryHash === entry.entryHash) ? null : 'snapshot-boundary';
+  }
+
+  /** What the next entry must carry: the hash of this one, and the digests of the snapshots completed since. */
+  #link(): Sha256 {
+    return this.snapshots
+      .filter(({ linkedAt }) => linkedAt === this.#position)
+      .reduce((link, { digest }) => (digest === null ? link : linked(link, digest)), this.#hash);
+  }
+
+  async #effects(entry: LogEntry): Promise<BrokenRule | null> {
+    if (!this.options.effects || entry.first === null || entry.position < this.#earliest) return null;
+    const rule = await checkEffects(this.db, this.head.logId, entry);
+    // A compaction may have been completed meanwhile.
+    if (rule !== null) this.#earliest = (await logHead(this.db)).earliest;
+    return entry.position < this.#earliest ? null : rule;
+  }
+}
+
+function linked(link: Sha256, digest: Sha256): Sha256 {
+  const both = Buffer.concat([hashBytes(link), hashBytes(digest)]);
+  return sha256FromHex(createHash('sha256').update(both).digest('hex'));
 }
 
 const LEFT_OUT = `
-  select sequence from retl.rejection where run_id = $1 and sequence between $2 and $3 order by sequence`;
+  select e.position, x.sequence
+  from retl.log_entry e join retl.rejection x on x.sequence between e.first_sequence and e.last_sequence
+  where e.position between $1 and $2 order by x.sequence`;
 
-async function checkOperations(
+/** The rejected operations of a page of entries, in order, by position. */
+async function leftOutOf(
   db: Queryable,
-  head: LogHead,
+  entries: readonly LogEntry[],
+): Promise<ReadonlyMap<bigint, readonly bigint[]>> {
+  const found = new Map<bigint, bigint[]>();
+  for (const row of await run(db, LEFT_OUT, [entries[0]?.position, entries.at(-1)?.position])) {
+    const position = big(row, 'position');
+    const own = found.get(position);
+    if (own === undefined) found.set(position, [big(row, 'sequence')]);
+    else own.push(big(row, 'sequence'));
+  }
+  return found;
+}
+
+function checkLeftOut(
   entry: LogEntry,
-  effects: boolean,
-): Promise<Rule | null> {
+  leftOut: ReadonlyMap<bigint, readonly bigint[]>,
+): 'left-out' | 'effects' | null {
   if (entry.first === null || entry.last === null) return null;
-  const rejected = await run(db, LEFT_OUT, [entry.run, entry.first, entry.last]);
-  const leftOut = createHash('sha256');
-  for (const row of rejected) leftOut.update(int64(big(row, 'sequence')));
-  if (sha256FromHex(leftOut.digest('hex')) !== entry.effectsHash) return 'left-out';
-  if (BigInt(entry.effects + rejected.length) !== entry.last - entry.first + 1n) return 'effects';
-  return effects ? checkBatch(db, head, entry) : null;
-}
-
-const BATCH = `
-  select b.sending, r.revision_id, r.write_form, m.name as mirror
-  from retl.batch b join retl.run r using (run_id) join retl.mirror m using (mirror_id)
-  where b.batch_id = decode($1, 'hex')`;
-
-/** The id of the batch, made again from the rows: another identity or payload would give another id. */
-async function checkBatch(db: Queryable, head: LogHead, entry: LogEntry): Promise<Rule | null> {
-  // Effects are read by hash; a batch is made of its operations in the order of their numbers.
-  const operations = [...(await readOperationsOf(db, entry))].sort((a, b) =>
-    a.sequence < b.sequence ? -1 : 1,
-  );
-  if (BigInt(operations.length) !== (entry.last ?? 0n) - (entry.first ?? 0n) + 1n) return 'effects';
-  const batch = one(await run(db, BATCH, [entry.batch.slice('sha256:'.length)]));
-  const form = text(batch, 'write_form');
-  if (operations.some((op) => op.payloadHash !== null && hashOf(form, op.payload) !== op.payloadHash))
-    return 'effects';
-  const ordinal = number(batch, 'sending');
-  const mirror = `${head.logId}/${text(batch, 'mirror')}`;
-  const revision = revisionId(big(batch, 'revision_id'));
-  const { run: runId, target } = entry;
-  const action = entry.kind === 'removals' ? 'remove' : 'upsert';
-  const idOf = (op: Effect) =>
-    operationId(
-      {
-        mirror,
-        run: runId,
-        revision,
-        target,
-        action,
-        identityHash: op.identityHash,
-        payloadHash: op.payloadHash ?? NO_PAYLOAD,
-        ordinal,
-      },
-      hexOfText,
-    );
-  const id = batchId({ mirror, run: runId, action, operations: operations.map(idOf), ordinal }, hexOfText);
-  return id === entry.batch ? null : 'batch-id';
-}
-
-function hexOfText(value: string): string {
-  return createHash('sha256').update(value).digest('hex');
-}
-
-function hashOf(writeForm: string, payload: string): Sha256 {
-  return sha256FromHex(hexOfText(payloadHashInput(writeForm)(payload)));
+  const own = leftOut.get(entry.position) ?? [];
+  const hash = createHash('sha256');
+  for (const sequence of own) hash.update(int64(sequence));
+  if (sha256FromHex(hash.digest('hex')) !== entry.effectsHash) return 'left-out';
+  return BigInt(entry.effects + own.length) === entry.last - entry.first + 1n ? null : 'effects';
 }
