@@ -54,14 +54,17 @@ export function bindDestination(
   };
 }
 
-/** Strategy, baseline and adapter must fit: uploads that become real at the finish only cannot be diffed against. */
+/**
+ * Strategy, baseline and adapter must fit: what cannot be removed singly, or becomes real at the finish only, cannot be
+ * diffed against.
+ */
 function canMirror(
-  { strategies, visible }: Capabilities,
+  { strategies, explicitRemoval, visible }: Capabilities,
   { strategy, baseline }: Pick<MirrorSettings, 'strategy' | 'baseline'>,
 ): boolean {
   if (!strategies.includes(strategy)) return false;
   if (strategy === 'native-replace') return baseline.kind === 'replace';
-  return baseline.kind === 'new-empty' && visible === 'on_accept';
+  return baseline.kind === 'new-empty' && explicitRemoval && visible === 'on_accept';
 }
 
 /** How the members of a snapshot are folded, hashed and validated for it. */

@@ -1,12 +1,13 @@
 /** Delivers a window of additions or removals, and moves the run on once all of them are accepted (rule 1). */
 
 import { largestPayloadAllowed } from '../domain/request.ts';
-import { refusals } from '../journal/batch-record.ts';
+import { openBatches, refusals } from '../journal/batch-record.ts';
 import { beginFinish, beginRemovals, type GuardAnswer } from '../journal/runs.ts';
 import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import { bindDestination } from './binding.ts';
 import { DIVIDED } from './delivery/policy.ts';
 import { Rejections } from './delivery/rejections.ts';
+import { mustSend } from './delivery/remaining.ts';
 import { DeliveryWindow } from './delivery/window.ts';
 import type { Dependencies } from './deps.ts';
 import { guarded } from './guarded.ts';
@@ -21,15 +22,9 @@ export async function deliver(deps: Dependencies, args: DeliverArgs): Promise<St
     const phase = args.action === 'upsert' ? 'additions' : 'removals';
     // The phase is over already: an earlier attempt's answer was lost.
     if (a.record.phase !== phase) return { kind: 'done', counts: await a.counts() };
-    const { stops, divided } = await refusals(deps.journal, a.attempt, DIVIDED);
-    const rejections = new Rejections(a.settings.onRejection, divided);
-    const result = await withWriter(a, async (w) => {
-      const unready = await attachWriter(a, w);
-      return (
-        unready ??
-        (await deliverWindow(a, w, { ...args, resolveOnly: args.resolveOnly || stops }, rejections))
-      );
-    });
+    const { stops } = await refusals(deps.journal, a.attempt, DIVIDED);
+    const told = { ...args, resolveOnly: args.resolveOnly || stops };
+    const result = await withWriter(a, (w) => deliverAll(a, w, told));
     if (result.kind !== 'done') return result;
     // Rule 5: where the run goes on after rejections, everything else is delivered by now. Beyond what it tolerates it holds.
     const refused = await refusals(deps.journal, a.attempt, DIVIDED);
@@ -41,18 +36,28 @@ export async function deliver(deps: Dependencies, args: DeliverArgs): Promise<St
   });
 }
 
-async function deliverWindow(
-  a: RunAttempt,
-  w: OpenWriter,
-  args: DeliverArgs,
-  rejections: Rejections,
-): Promise<StepResult> {
+/**
+ * Jobs are asked about first, and need no session. It is rejoined by an attempt that has something to send, and not by one
+ * that only waits.
+ */
+async function deliverAll(a: RunAttempt, w: OpenWriter, args: DeliverArgs): Promise<StepResult> {
+  const open = await openBatches(a.deps.journal, a.attempt);
+  if (open.every((batch) => batch.state === 'staged')) {
+    const asked = await deliverWindow(a, w, { ...args, resolveOnly: true });
+    if (asked.kind !== 'done' || args.resolveOnly || !(await mustSend(a, args.action))) return asked;
+  }
+  return (await attachWriter(a, w)) ?? deliverWindow(a, w, args);
+}
+
+async function deliverWindow(a: RunAttempt, w: OpenWriter, args: DeliverArgs): Promise<StepResult> {
   // The next attempt may only ask about what this one stages: it goes on for as long as it can (rule 5).
   const asynchronous = w.destination.capabilities.batchDelivery === 'asynchronous';
   const windowMs = asynchronous ? Math.max(ASYNCHRONOUS_WINDOW_MS, args.windowMs) : args.windowMs;
   const pollNow = args.pollNow ?? false;
   const { resolveOnly } = args;
   const limits = { until: performance.now() + windowMs, resolveOnly, pollNow };
+  const { divided } = await refusals(a.deps.journal, a.attempt, DIVIDED);
+  const rejections = new Rejections(a.settings.onRejection, divided);
   const end = await new DeliveryWindow(a, w, args.action, limits, rejections).run();
   return { ...end, counts: await a.counts() };
 }

@@ -2,7 +2,7 @@
 
 import type { AcceptedUpload, FinishRequest } from '../destinations/port.ts';
 import type { BatchId } from '../domain/ids.ts';
-import { settledUploads } from '../journal/batch-record.ts';
+import { settledUploads, stepBatch } from '../journal/batch-record.ts';
 import { type RunAttempt, withAttempt, withWriter } from './attempt.ts';
 import type { Dependencies } from './deps.ts';
 import { attachWriter } from './init.ts';
@@ -14,7 +14,9 @@ export async function finishRun(deps: Dependencies, ref: StepArgs): Promise<Step
   return withAttempt(deps, ref, 'finish', async (a) => {
     if (a.record.phase !== 'finish') return { kind: 'done', counts: await a.counts() };
     return withWriter(a, async (w) => {
-      const unready = await attachWriter(a, w);
+      // A finish that is pending is only asked about: no session is rejoined for that.
+      const pending = (await stepBatch(deps.journal, a.attempt, 'finish'))?.state === 'staged';
+      const unready = pending ? null : await attachWriter(a, w);
       if (unready !== null) return unready;
       return runStep(a, w, {
         action: 'finish',

@@ -202,7 +202,7 @@ export interface Writer {
   init(): Promise<StepOutcome>;
   /** Finds out what became of an `init` whose answer was lost, or is pending; must never open a second session. */
   reconcileInit(receipt?: Receipt | null): Promise<StepOutcome>;
-  /** Rejoins the session of an earlier attempt; must never open a second one. */
+  /** Rejoins the session of an earlier attempt, before anything is sent in it; must never open a second one. */
   attach(initReceipt: Receipt): Promise<StepOutcome>;
   upsert(request: BatchRequest): Promise<BatchOutcome>;
   remove(request: BatchRequest): Promise<BatchOutcome>;

@@ -8,7 +8,7 @@
 import type { BatchOutcome } from '../../destinations/port.ts';
 import type { BatchId } from '../../domain/ids.ts';
 import type { Action, Operation } from '../../domain/request.ts';
-import { type BatchRecord, lastPrepared, openBatches } from '../../journal/batch-record.ts';
+import { type BatchRecord, openBatches } from '../../journal/batch-record.ts';
 import { markSending, prepareSending, retryBatch, type StoreWrites } from '../../journal/batches.ts';
 import { journalError } from '../../journal/errors.ts';
 import { answered } from '../answered.ts';
@@ -21,6 +21,7 @@ import { isHalved, sendDeadlineMs } from './policy.ts';
 import { Reconciler } from './reconcile.ts';
 import { checked, Recorder } from './recorder.ts';
 import { acceptsAll, Rejections } from './rejections.ts';
+import { remaining } from './remaining.ts';
 import { Clearance, markedOnce, SENT_TOO_LATE } from './sending.ts';
 
 export interface WindowLimits {
@@ -153,13 +154,7 @@ export class DeliveryWindow {
 
   /** New batches, from where the run's batches end. */
   async #deliver(): Promise<void> {
-    const { journal } = this.a.deps;
-    const { firstSequence, additionsEnd, removalsEnd } = this.a.record;
-    if (firstSequence === null || additionsEnd === null) throw new Error('rule 1: the run has no plan');
-    const end = this.action === 'upsert' ? additionsEnd : removalsEnd;
-    if (end === null) throw new Error('rule 1: no removal is planned yet');
-    const last = await lastPrepared(journal, this.a.attempt, this.action);
-    const from = last === null ? (this.action === 'upsert' ? firstSequence : additionsEnd + 1n) : last + 1n;
+    const { from, end } = await remaining(this.a, this.action);
     const { rows, inFlight } = this.w.destination.limits;
     const pages = new OperationPages(this.a, this.action, from, end, rows * Math.max(4, inFlight));
 

@@ -1,0 +1,160 @@
+/** What a destination is asked and given, over the attempts of a run and its recovery (design.md sections 3, 4 and 6). */
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createTestJournal, type TestJournal } from '../support/journal.ts';
+import { RecordedMirror } from '../support/recorded-mirror.ts';
+
+let journal: TestJournal;
+beforeAll(async () => {
+  journal = await createTestJournal();
+});
+afterAll(() => journal.close());
+
+const FIVE = ['a', 'b', 'c', 'd', 'e'].map((id) => [id, '1'] as const);
+const LOST = () => ({ kind: 'unknown', code: 'lost' });
+const job = (n = 1) => ({ kind: 'staged', jobIds: ['job'], receipt: { n } });
+
+test('rule 8: who takes over a sealed run reads no source, maps no row and opens no second session', async () => {
+  const mirror = new RecordedMirror(journal, 'taken-over');
+  mirror.answers.upsert = LOST;
+  await mirror.sealed(FIVE);
+  await mirror.deliver('upsert');
+  const { mapped } = mirror;
+  expect(mapped).toBeGreaterThan(0);
+  expect(mirror.taken()).toEqual(['preflight', 'checkEmpty', 'init', 'attach', 'upsert']);
+  mirror.answers = {};
+  mirror.rows = [['z', '9']];
+  expect(await mirror.execution()).toBe('sealed');
+  for (const action of ['upsert', 'remove'] as const)
+    expect(await mirror.deliver(action)).toMatchObject({ kind: 'done' });
+  await mirror.finish();
+  expect(await mirror.promote()).toMatchObject({ counts: { members: 5, added: 5, removed: 0 } });
+  expect([mirror.reads, mirror.mapped]).toEqual([1, mapped]);
+  expect(mirror.taken()).toEqual(['attach', 'reconcileBatch', 'upsert', 'upsert', 'attach', 'finish']);
+});
+
+test('a session is rejoined by the receipt of its opening, with what was stored meanwhile', async () => {
+  const mirror = new RecordedMirror(journal, 'rejoined');
+  mirror.answers.init = ({ store }) => {
+    store.set('cursor', 'seven');
+    return { kind: 'accepted', receipt: { session: 's-1' } };
+  };
+  await mirror.sealed(FIVE);
+  const stored: unknown[] = [];
+  mirror.answers.attach = ({ store }) => {
+    stored.push(store.get('cursor'));
+    return { kind: 'accepted', receipt: {} };
+  };
+  mirror.calls.length = 0;
+  await mirror.deliver('upsert');
+  expect(mirror.calls[0]).toEqual({ name: 'attach', args: [{ session: 's-1' }] });
+  expect(stored).toEqual(['seven']);
+});
+
+test('rule 5: an attempt that finds jobs asks about each once; while one runs it rejoins no session and sends nothing', async () => {
+  const mirror = new RecordedMirror(journal, 'only-asks', { batchDelivery: 'asynchronous', maxStaged: 2 });
+  mirror.answers.upsert = () => job();
+  await mirror.sealed(FIVE);
+  expect(await mirror.deliver('upsert')).toMatchObject({ kind: 'pending', counts: { added: 0 } });
+  expect(mirror.taken().slice(3)).toEqual(['attach', 'upsert', 'upsert']);
+  mirror.answers.poll = () => job(2);
+  for (let round = 0; round < 2; round += 1) {
+    expect(await mirror.deliver('upsert')).toMatchObject({ kind: 'pending' });
+    expect(mirror.taken()).toEqual(['poll', 'poll']);
+  }
+  delete mirror.answers.poll;
+  await mirror.deliver('upsert');
+  expect(mirror.taken()).toEqual(['poll', 'poll', 'attach', 'upsert']);
+  expect(await mirror.deliver('upsert')).toMatchObject({ kind: 'done', counts: { added: 5 } });
+  expect(mirror.taken()).toEqual(['poll']);
+});
+
+test('rule 10: a finish that is pending is asked about, and no session is rejoined for that', async () => {
+  const mirror = new RecordedMirror(journal, 'pending-finish');
+  await mirror.sealed(FIVE);
+  await mirror.deliver('upsert');
+  await mirror.deliver('remove');
+  mirror.answers.finish = () => ({ kind: 'pending', jobIds: ['f-1'], receipt: { finishing: true } });
+  expect(await mirror.finish()).toMatchObject({ kind: 'pending' });
+  mirror.calls.length = 0;
+  expect(await mirror.finish()).toMatchObject({ kind: 'done' });
+  expect(mirror.calls).toMatchObject([
+    { name: 'reconcileFinish', args: [{ members: 5 }, { finishing: true }] },
+    { name: 'close' },
+  ]);
+});
+
+test('rule 2: what is asked about is the very request that was sent, with the answer there was', async () => {
+  const mirror = new RecordedMirror(journal, 'very-request', { batchDelivery: 'asynchronous' });
+  mirror.answers.upsert = LOST;
+  await mirror.sealed(FIVE.slice(0, 2));
+  await mirror.deliver('upsert');
+  const [sent] = mirror.calls.filter((call) => call.name === 'upsert').map((call) => call.args[0]);
+  expect(sent).toMatchObject({ action: 'upsert', body: '[{"id":"a","v":"1"},{"id":"b","v":"1"}]' });
+  mirror.answers.reconcileBatch = () => job(7);
+  await mirror.execution();
+  await mirror.deliver('upsert');
+  await mirror.deliver('upsert');
+  const asked = mirror.calls.filter((call) => call.name === 'reconcileBatch' || call.name === 'poll');
+  expect(asked).toEqual([
+    { name: 'reconcileBatch', args: [sent, null, null] },
+    { name: 'poll', args: [sent, ['job'], { n: 7 }, null] },
+  ]);
+});
+
+test('what a look-up stores becomes true with the outcome that it finds, and not without one', async () => {
+  const mirror = new RecordedMirror(journal, 'stored-found');
+  mirror.answers.upsert = LOST;
+  await mirror.sealed(FIVE.slice(0, 1));
+  await mirror.deliver('upsert');
+  const stored = async () => {
+    const { rows } = await journal.admin.query("select value from retl.store where key = 'found'");
+    return rows.map((row: { value: string }) => row.value);
+  };
+  mirror.answers.reconcileBatch = ({ store }) => {
+    store.set('found', 'nothing');
+    return { kind: 'unknown', code: 'lost', unanswered: true };
+  };
+  await mirror.deliver('upsert');
+  expect(await stored()).toEqual([]);
+  mirror.answers.reconcileBatch = ({ store }) => {
+    store.set('found', 'all of it');
+    return { kind: 'accepted', receipt: {} };
+  };
+  expect(await mirror.deliver('upsert')).toMatchObject({ kind: 'done', counts: { added: 1 } });
+  expect(await stored()).toEqual(['all of it']);
+});
+
+test('rule 10: once the finish is accepted the run is completed without a word to the destination', async () => {
+  const mirror = new RecordedMirror(journal, 'no-word');
+  await mirror.sealed(FIVE);
+  await mirror.deliver('upsert');
+  await mirror.deliver('remove');
+  await mirror.finish();
+  const opened = mirror.contexts.length;
+  mirror.calls.length = 0;
+  expect(await mirror.execution()).toBe('sealed');
+  expect(await mirror.finish()).toMatchObject({ kind: 'done' });
+  expect(await mirror.promote()).toMatchObject({ counts: { members: 5 } });
+  expect(await mirror.promote()).toMatchObject({ counts: { members: 5 } });
+  expect([mirror.contexts.length - opened, mirror.calls]).toEqual([0, []]);
+});
+
+test.each(['snapshot-diff', 'native-replace'] as const)(
+  'an adapter of %s is given this and no more: no database, no snapshot, no difference',
+  async (strategy) => {
+    const mirror = new RecordedMirror(journal, `given-${strategy}`, { strategies: [strategy] });
+    await mirror.sealed(FIVE);
+    await mirror.deliver('upsert');
+    for (const context of mirror.contexts)
+      expect(Object.keys(context).sort()).toEqual(
+        ['epoch', 'logger', 'now', 'owner', 'progress', 'run', 'signal', 'store'].sort(),
+      );
+    const [context] = mirror.contexts;
+    expect(Object.values(context ?? {}).filter((value) => value === journal.runtime)).toEqual([]);
+    const [sent] = mirror.calls.filter((call) => call.name === 'upsert');
+    expect(Object.keys(sent?.args[0] ?? {}).sort()).toEqual(
+      ['action', 'batchId', 'body', 'idempotencyKey', 'operations'].sort(),
+    );
+  },
+);
