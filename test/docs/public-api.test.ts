@@ -90,6 +90,18 @@ test('the built package exports the same', async () => {
   expect(JSON.parse(stdout)).toEqual(VALUES);
 });
 
+test('loading it starts nothing: no timer, no connection, no process', async () => {
+  await writeFile(
+    join(program, 'idle.mjs'),
+    "await import('retl-mirror');\nsetImmediate(() => console.log(JSON.stringify(process.getActiveResourcesInfo())));\n",
+  );
+  const { stdout } = await run(process.execPath, ['idle.mjs'], { cwd: program, timeout: 60_000 });
+  const active: readonly string[] = JSON.parse(stdout);
+  expect(active.filter((name) => /Timeout|TCP|Process|Worker|MessagePort|UDP|FSEvent/.test(name))).toEqual(
+    [],
+  );
+});
+
 test('the examples of the docs are right by its types, and a wrong mapping is not', async () => {
   const [mapping = ''] = blocks(page('docs/mapping.md'), 'ts');
   const [kit = '', worker = ''] = blocks(page('docs/writing-an-adapter.md'), 'ts');
