@@ -8,6 +8,7 @@ import { batchLine } from './batch-view.ts';
 import { countsWords } from './ending-view.ts';
 import type { LiveState } from './live-state.ts';
 import { parkedLines } from './parked-view.ts';
+import { counted } from './problems-view.ts';
 import { phaseWords, waitingWords, whole } from './progress-view.ts';
 import { ago, reasonOf, stateOf } from './run-view.ts';
 
@@ -29,6 +30,7 @@ export function detailLines({ summary, run, asks, live, unresolved, style, now }
   const words = liveWords(live, run.mirror, now);
   return [
     `holds     ${whole(summary.held)} members`,
+    ...exceptionLines(summary),
     `last run  ${style(stateOf(run))}${reason === '' ? '' : `: ${reason}`}`,
     `          run ${run.runId}, started ${ago(run.openedAt, now)}, ${run.holder}`,
     `          ${countsWords(run.counts)}`,
@@ -36,6 +38,12 @@ export function detailLines({ summary, run, asks, live, unresolved, style, now }
     ...askedLines(asks, now),
     ...unresolvedLines(run.mirror, unresolved, now),
   ];
+}
+
+function exceptionLines({ mirror, exceptions }: MirrorSummary): readonly string[] {
+  if (exceptions === 0) return [];
+  const which = `${counted(exceptions, 'member')} not as the source has ${exceptions === 1 ? 'it' : 'them'}`;
+  return [`          ${which}, at the last completed run: rejected, \`retl rejections ${mirror}\``];
 }
 
 function askedLines(asks: ParkedRun | null, now: number): readonly string[] {

@@ -38,6 +38,8 @@ export interface MirrorSummary {
   /** Members durably accepted by the destination. */
   readonly held: number;
   readonly baseline: string | null;
+  /** Members that are not there as the source had them at the newest promotion: the destination rejected them (rule 5). */
+  readonly exceptions: number;
   readonly lastRun: RunSummary | null;
 }
 
@@ -123,7 +125,9 @@ export async function listRuns(
 }
 
 const MIRRORS = `
-  select m.name as mirror, m.strategy, t.baseline, coalesce(t.held, 0) + coalesce(u.more, 0) as held
+  select m.name as mirror, m.strategy, t.baseline, coalesce(t.held, 0) + coalesce(u.more, 0) as held,
+    (select count(*) from retl.exception e join retl.generation g using (run_id)
+     where g.target_id = t.target_id and g.state = 'promoted') as exceptions
   from retl.mirror m
   left join lateral (
     select t.target_id, t.baseline, t.held from retl.target t where t.mirror_id = m.mirror_id
@@ -147,6 +151,7 @@ export async function listMirrors(journal: pg.Pool): Promise<readonly MirrorSumm
         strategy: text(row, 'strategy'),
         held: number(row, 'held'),
         baseline: textOrNull(row, 'baseline'),
+        exceptions: number(row, 'exceptions'),
         lastRun: lastRun ?? null,
       };
     }),

@@ -27,6 +27,10 @@ export function misconfiguredInWords(code: string): string {
 }
 
 export function rejectedInWords(code: string, counts: RunCounts): string {
-  const rows = counts.rejected === 0 ? 'a whole request' : `${counts.rejected} members`;
-  return `run.rejected (${code}): the destination refused ${rows}; what was accepted stays accepted.`;
+  const members = counts.rejected === 1 ? '1 member' : `${counts.rejected} members`;
+  const rows = counts.rejected === 0 ? 'a whole request' : members;
+  return (
+    `run.rejected (${code}): the destination refused ${rows}; what was accepted stays accepted. ` +
+    '`retl rejections` lists what was refused; the next run reads the source anew and tries again.'
+  );
 }

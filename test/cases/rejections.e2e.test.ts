@@ -141,9 +141,11 @@ describe.concurrent('tolerate', () => {
     expect(listed.stdout.match(/row-rejected, tolerated/g)).toHaveLength(2);
     expect((await as('explain', 'tolerant', 'm007')).stdout).toContain('tolerated, and tried again');
     expect((await as('runs', 'tolerant')).stdout).toContain('1 rejection tolerated');
+    expect((await as('status', 'tolerant')).stdout).toContain('1 member not as the source has it');
     scene.audience.poison = { ids: new Set() };
     expect((await scene.completed()).counts).toMatchObject({ added: 1, rejected: 0 });
     expect(scene.audience.state.members).toEqual(await scene.wanted());
+    expect((await as('status', 'tolerant')).stdout).not.toContain('rejected');
   });
 
   test('ambiguous-match: a row that matches several records is rejected, and the rest proceed, removals too', async () => {

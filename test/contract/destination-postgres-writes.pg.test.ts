@@ -224,7 +224,11 @@ test('bad rows among thousands are found; far too many refuse the request whole,
   const some = Array.from({ length: 2_000 }, (_, n) => ({ id: `${n}`, score: n % 500 === 3 ? 100 : 1 }));
   expect(await writer.upsert(upsert(some))).toMatchObject({ receipt: { rows: 1_996, rejected: 4 } });
   const most = Array.from({ length: 9_000 }, (_, n) => ({ id: `m${n}`, score: 100 }));
-  expect(await writer.upsert(upsert(most))).toMatchObject({ kind: 'refused', code: 'sqlstate-23514' });
+  expect(await writer.upsert(upsert(most))).toMatchObject({
+    kind: 'refused',
+    code: 'sqlstate-23514',
+    divisible: true,
+  });
   expect(await target.rows('SELECT id FROM people')).toHaveLength(1_996);
 });
 

@@ -74,7 +74,15 @@ async function withQuestions(
 
 /** Configured, and not in the journal yet. */
 function never(mirror: string): Summary {
-  return { mirror, strategy: 'snapshot-diff', held: 0, baseline: null, lastRun: null, asks: null };
+  return {
+    mirror,
+    strategy: 'snapshot-diff',
+    held: 0,
+    baseline: null,
+    exceptions: 0,
+    lastRun: null,
+    asks: null,
+  };
 }
 
 function showTable(output: Output, summaries: readonly Summary[]): void {

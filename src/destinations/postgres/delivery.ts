@@ -217,7 +217,8 @@ function outcomeOfWritten(written: Written, request: BatchRequest, early: Reject
         tooLarge: request.operations.length > 1,
       };
     case 'incomplete':
-      return { kind: 'refused', code: written.code, reason: written.reason };
+      // Rolled back: a smaller request leaves fewer rows to search.
+      return { kind: 'refused', code: written.code, reason: written.reason, divisible: true };
     case 'written': {
       const bad = new Map([...early, ...written.rejections]);
       const receipt = { rows: request.operations.length - bad.size, rejected: bad.size };
