@@ -9,12 +9,8 @@
 // A client: starts runs, watches them, talks to them, answers parked ones. It needs Temporal alone, and no journal.
 export { type AnswerResult, answerParked } from './client/answer.ts';
 export { connectClient, type TemporalClient } from './client/connect.ts';
-export {
-  describeHolder,
-  type HolderDescription,
-  type SignalResult,
-  signalMirror,
-} from './client/control.ts';
+export { type SignalResult, signalMirror } from './client/control.ts';
+export { describeHolder, type HolderDescription } from './client/describe.ts';
 export type { Ending } from './client/failure.ts';
 // Schedules: what `retl schedules` does, for programs (docs/schedules.md).
 export type { ScheduleChange, ScheduleOwner } from './client/schedule-change.ts';

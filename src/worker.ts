@@ -18,13 +18,13 @@ import { createActivities } from './activities/index.ts';
 import { expectValid, loadBase } from './config/load.ts';
 import { resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
 import { RetlError } from './domain/errors.ts';
+import { RUN_ATTRIBUTES } from './domain/messages.ts';
 import type { TemporalSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
 import { check, plan } from './worker-check.ts';
 import { configurationOf, DESTINATIONS, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
-const ATTRIBUTES = ['RetlMirror', 'RetlPhase', 'RetlOutcome'];
 /**
  * Extractions may last for hours, each with a connection of its own to the journal: for all that may run at once there is
  * one, and some to spare, so that no short step waits behind long ones. Further activities wait in Temporal.
@@ -119,7 +119,7 @@ async function clusterId(connection: NativeConnection): Promise<string> {
 async function hasAttributes(connection: NativeConnection, namespace: string): Promise<boolean> {
   try {
     const found = await connection.operatorService.listSearchAttributes({ namespace });
-    return ATTRIBUTES.every((name) => name in (found.customAttributes ?? {}));
+    return Object.values(RUN_ATTRIBUTES).every((name) => name in (found.customAttributes ?? {}));
   } catch {
     return false; // not allowed to ask: the workflow does without
   }

@@ -6,6 +6,7 @@
 import { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { Writer, WriterContext } from '../destinations/port.ts';
+import { RetlError } from '../domain/errors.ts';
 import { type BatchId, runId } from '../domain/ids.ts';
 import type { RunCounts } from '../domain/run.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
@@ -117,9 +118,20 @@ export interface OpenWriter {
   abandon(): void;
 }
 
-/** Opens the run's writer, lets `work` use it, and closes it whatever happens. @throws RetlError, JournalError */
+/**
+ * Opens the run's writer, lets `work` use it, and closes it whatever happens. What a run sends, asks and proves is of its own
+ * target: where its revision's references lead elsewhere by now (a variable was changed, another environment has taken the run
+ * up), nothing of it may be sent there, nor anything that is not found there be taken for absent.
+ * @throws RetlError `run.target-moved` and others; JournalError
+ */
 export async function withWriter<T>(a: RunAttempt, work: (w: OpenWriter) => Promise<T>): Promise<T> {
   const destination = bindDestination(a.deps, a.settings);
+  if (destination.targetKey !== a.record.targetKey)
+    throw new RetlError('run.target-moved', {
+      mirror: a.record.mirror,
+      run: a.record.run.toString(),
+      connection: a.settings.destination.connection,
+    });
   const abort = new AbortController();
   const store = new RequestStore(await readStore(a.deps.journal, a.record.target));
   const context: WriterContext = {

@@ -21,6 +21,8 @@ export interface Asked {
   readonly since: Date | null;
   readonly toAdd: number;
   readonly toChange: number;
+  /** Where Temporal alone was asked: the workflow that asks. */
+  readonly workflowId?: string;
   /** The answer that stands, where the run has not heeded it yet. */
   readonly verdict: Verdict | null;
 }
@@ -74,6 +76,8 @@ const WHY: { readonly [why: string]: string } = {
   answered: 'The other answer was given before: the first one stands.',
   closed: 'The run is closed.',
   'not-running': 'No run of it is under way.',
+  'other-queue':
+    'What runs is another environment’s or project’s, on another task queue: choose it with --env or --project.',
   'no-answer': 'No worker has taken the answer up yet; look with `retl status` before you answer again.',
 };
 

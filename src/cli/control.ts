@@ -2,12 +2,15 @@
 
 import type { Command } from 'commander';
 import type { TemporalClient } from '../client/connect.ts';
+import type { SignalResult } from '../client/control.ts';
+import { assertNever } from '../domain/assert-never.ts';
 import type { SignalName } from '../domain/messages.ts';
 import { type CommandText, type Invocation, newCommand } from './command.ts';
 import { confirm, YES_HELP } from './confirm.ts';
 import type { Project } from './environment.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
+import { foreignRefusal, foreignWords } from './foreign-run.ts';
 import { holderOf } from './journal.ts';
 import { counted } from './problems-view.ts';
 import { addSelection, requiredMirrors, type Selection } from './selection.ts';
@@ -38,17 +41,32 @@ async function send(invocation: Invocation, signal: SignalName, text: ControlTex
     for (const { mirror, workflowId } of chosen)
       results.push({ mirror, ...(await signalMirror(temporal, mirror, signal, workflowId)) });
     // One mirror alone is refused in the form of every refusal.
-    if (!results.some(({ kind }) => kind === 'sent')) throw nothingRuns(results.map(({ mirror }) => mirror));
+    const [only] = results;
+    if (results.length === 1 && only?.kind === 'other-queue') throw foreignRefusal(only.mirror, only);
+    if (results.every(({ kind }) => kind === 'not-running'))
+      throw nothingRuns(results.map(({ mirror }) => mirror));
     output.document({ signal, mirrors: results });
-    for (const { mirror, kind } of results)
-      output.line(`${mirror}: ${kind === 'sent' ? text.sent : 'no run is under way'}`);
+    for (const result of results) output.line(`${result.mirror}: ${resultWords(result, text)}`);
     return results.every(({ kind }) => kind === 'sent') ? EXIT.ok : EXIT.refused;
   });
 }
 
+function resultWords(result: SignalResult, { sent }: ControlText): string {
+  switch (result.kind) {
+    case 'sent':
+      return sent;
+    case 'not-running':
+      return 'no run is under way';
+    case 'other-queue':
+      return foreignWords(result);
+    default:
+      return assertNever(result);
+  }
+}
+
 interface Target {
   readonly mirror: string;
-  /** `undefined`: the usual one. */
+  /** `undefined`: nobody knows; Temporal is asked. */
   readonly workflowId: string | undefined;
 }
 
@@ -61,11 +79,11 @@ async function toSignal(
   temporal: TemporalClient,
   { mirrors, isBroad }: Selection,
 ): Promise<readonly Target[]> {
-  const { describeHolder } = await import('../client/control.ts');
+  const { findRun } = await import('../client/find-run.ts');
   const targets: Target[] = [];
   for (const mirror of mirrors) {
     const workflowId = await holderOf(project, mirror, temporal.namespace);
-    const isOpen = !isBroad || (await describeHolder(temporal, mirror, workflowId)).kind === 'open';
+    const isOpen = !isBroad || (await findRun(temporal, mirror, workflowId)).kind === 'ours';
     if (isOpen) targets.push({ mirror, workflowId });
   }
   if (targets.length === 0) throw nothingRuns(mirrors);

@@ -25,7 +25,7 @@ async function connectMirrorClient(address: string): Promise<MirrorClient> {
   return {
     async run(mirror, show) {
       const started = await startMirror(temporal, mirror);
-      if (started.kind === 'busy') throw new Error(`a run of ${mirror} is under way already`);
+      if (started.kind !== 'started') throw new Error(`a run of ${mirror} is under way already`);
       for await (const event of watchRun(temporal, started, {
         intervalMs: LOOK_EVERY_MS,
         answerWithinMs: 2_000,

@@ -24,7 +24,7 @@ export async function liveState(project: Project, run: RunSummary | null): Promi
     return await withTemporal(project, async (temporal) => {
       const workflowId = workflowOf(run, temporal.namespace);
       if (workflowId === null) return UNKNOWN;
-      const { describeHolder } = await import('../client/control.ts');
+      const { describeHolder } = await import('../client/describe.ts');
       const { readProgress } = await import('../client/watch.ts');
       const holder = await describeHolder(temporal, run.mirror, workflowId);
       if (holder.kind === 'closed') return { kind: 'abandoned', status: holder.status };

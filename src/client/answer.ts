@@ -6,9 +6,10 @@ import {
   WorkflowUpdateFailedError,
   WorkflowUpdateRPCTimeoutOrCancelledError,
 } from '@temporalio/client';
-import { type Decision, mirrorWorkflowId, type UpdateName } from '../domain/messages.ts';
+import type { Decision, UpdateName } from '../domain/messages.ts';
 import type { TemporalClient } from './connect.ts';
 import { temporalFailure } from './failure.ts';
+import { findRun } from './find-run.ts';
 
 export type AnswerResult =
   /** The journal has the answer; also where the same one stood already. */
@@ -19,6 +20,8 @@ export type AnswerResult =
    */
   | { readonly kind: 'refused'; readonly workflowId: string; readonly why: string; readonly message: string }
   | { readonly kind: 'not-running'; readonly workflowId: string }
+  /** What runs is another environment's or project's, in the same namespace: it was left alone. */
+  | { readonly kind: 'other-queue'; readonly workflowId: string; readonly taskQueue: string }
   /** No worker has taken it up in time: it may still be answered. */
   | { readonly kind: 'no-answer'; readonly workflowId: string };
 
@@ -26,16 +29,21 @@ const ANSWER_WITHIN_MS = 30_000;
 
 /**
  * @param decision binds the answer to what was looked at: `parked.shown` of the query `progress`.
- * @param workflowId where the run was started under another id than the usual one.
+ * @param known the workflow's id, where it is known; else it is looked for.
  * @throws RetlError `temporal.connect`
  */
 export async function answerParked(
-  { client }: TemporalClient,
+  temporal: TemporalClient,
   mirror: string,
   answer: UpdateName,
   decision: Decision,
-  workflowId: string = mirrorWorkflowId(mirror),
+  known?: string,
 ): Promise<AnswerResult> {
+  const { client } = temporal;
+  const found = await findRun(temporal, mirror, known);
+  if (found.kind === 'other-queue') return found;
+  const { kind, workflowId } = found;
+  if (kind === 'none') return { kind: 'not-running', workflowId };
   const handle = client.workflow.getHandle(workflowId);
   try {
     await client.connection.withDeadline(Date.now() + ANSWER_WITHIN_MS, () =>

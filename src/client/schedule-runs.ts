@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { FailureType, Outcome } from '../domain/messages.ts';
 import { scheduleId } from '../domain/schedule.ts';
 import type { TemporalClient } from './connect.ts';
-import { describeHolder } from './control.ts';
+import { describeHolder } from './describe.ts';
 import { endingFrom, endingOf, temporalFailure } from './failure.ts';
 import { readSchedule, type Schedule, type ScheduledStart } from './schedules.ts';
 

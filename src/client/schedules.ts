@@ -19,6 +19,7 @@ import {
   scheduleId,
   wantedForm,
 } from '../domain/schedule.ts';
+import { workflowDetails } from '../domain/workflow-details.ts';
 import type { TemporalClient } from './connect.ts';
 import { temporalFailure } from './failure.ts';
 import { changeFor, type ScheduleChange, type ScheduleOwner } from './schedule-change.ts';
@@ -201,6 +202,7 @@ function definitionOf(
       taskQueue,
       args: [input],
       staticSummary: `Mirror ${mirror}`,
+      staticDetails: workflowDetails(mirror),
       // A schedule's own memo cannot be changed later; that of its action can.
       memo: { [FINGERPRINT_KEY]: fingerprintOf(wantedForm(mirror, settings, taskQueue)) },
     },

@@ -2,7 +2,9 @@
 
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { MIRROR_WORKFLOW, type MirrorInput, mirrorWorkflowId } from '../domain/messages.ts';
+import { workflowDetails } from '../domain/workflow-details.ts';
 import type { TemporalClient } from './connect.ts';
+import { describeHolder } from './describe.ts';
 import { temporalFailure } from './failure.ts';
 
 /** One execution of the workflow `mirror`; `runId` is Temporal's, of its first execution. */
@@ -14,17 +16,20 @@ export interface Execution {
 export type StartResult =
   | ({ readonly kind: 'started' } & Execution)
   /** A run of this mirror is under way. */
-  | { readonly kind: 'busy'; readonly workflowId: string };
+  | { readonly kind: 'busy'; readonly workflowId: string }
+  /** The workflow's id is taken by another environment's or project's run, in the same namespace. */
+  | { readonly kind: 'other-queue'; readonly workflowId: string; readonly taskQueue: string };
 
 /** What whoever starts a run may say about its removals; each is left out where nothing is said. */
 export type StartOptions = Pick<MirrorInput, 'approveUpTo' | 'plan'>;
 
 /** @throws RetlError `temporal.connect` */
 export async function startMirror(
-  { client, taskQueue }: TemporalClient,
+  temporal: TemporalClient,
   mirror: string,
   { approveUpTo, plan }: StartOptions = {},
 ): Promise<StartResult> {
+  const { client, taskQueue } = temporal;
   const workflowId = mirrorWorkflowId(mirror);
   // A worker refuses a key that it does not know: what is not wished for is not in the input at all.
   const input: MirrorInput = {
@@ -40,10 +45,13 @@ export async function startMirror(
       workflowIdConflictPolicy: 'FAIL',
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       staticSummary: `Mirror ${mirror}`,
+      staticDetails: workflowDetails(mirror),
     });
     return { kind: 'started', workflowId, runId: handle.firstExecutionRunId };
   } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return { kind: 'busy', workflowId };
-    throw temporalFailure(error, 'start');
+    if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw temporalFailure(error, 'start');
   }
+  const found = await describeHolder(temporal, mirror, workflowId);
+  if (found.kind !== 'open' || found.taskQueue === taskQueue) return { kind: 'busy', workflowId };
+  return { kind: 'other-queue', workflowId, taskQueue: found.taskQueue };
 }

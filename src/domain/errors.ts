@@ -185,6 +185,13 @@ export const ERROR_CODES = {
     remedy: 'Give each mirror a target of its own; after a renaming, give the file its old name back.',
     recourse: 'fix',
   },
+  'run.target-moved': {
+    meaning:
+      'An open run belongs to the target that it was opened with, and its connection’s references lead to another one now. Nothing was sent.',
+    remedy:
+      'Give the references back what they gave, and let the run complete or abort it; or let it pass `resume_max_age`: then it is closed, and the new target begins with its own baseline.',
+    recourse: 'fix',
+  },
   'run.strategy-changed': {
     meaning: 'A mirror keeps its strategy for life.',
     remedy: 'Restore the strategy, or give the mirror a new name and target.',

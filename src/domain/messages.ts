@@ -110,6 +110,9 @@ export const SIGNALS = ['cancel', 'abort', 'pause', 'resume', 'poll'] as const;
 export type SignalName = (typeof SIGNALS)[number];
 export const PROGRESS_QUERY = 'progress';
 
+/** Search attributes of the workflow; where they are not registered it does without. */
+export const RUN_ATTRIBUTES = { mirror: 'RetlMirror', phase: 'RetlPhase', outcome: 'RetlOutcome' } as const;
+
 /** Names that a mirror may have. */
 export const MIRROR_NAME = /^[a-z0-9][a-z0-9-]{0,62}$/;
 

@@ -2,15 +2,15 @@
 
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
-import type { Parked, Progress, Waiting } from '../domain/messages.ts';
+import { type Parked, type Progress, RUN_ATTRIBUTES, type Waiting } from '../domain/messages.ts';
 import type { Phase, RunCounts } from '../domain/run.ts';
 import type { Control } from './control.ts';
 import { progressQuery } from './messages.ts';
 import type { Parking } from './parking.ts';
 
-const MIRROR = defineSearchAttributeKey('RetlMirror', 'KEYWORD');
-const PHASE = defineSearchAttributeKey('RetlPhase', 'KEYWORD');
-const OUTCOME = defineSearchAttributeKey('RetlOutcome', 'KEYWORD');
+const MIRROR = defineSearchAttributeKey(RUN_ATTRIBUTES.mirror, 'KEYWORD');
+const PHASE = defineSearchAttributeKey(RUN_ATTRIBUTES.phase, 'KEYWORD');
+const OUTCOME = defineSearchAttributeKey(RUN_ATTRIBUTES.outcome, 'KEYWORD');
 
 export const NO_COUNTS: RunCounts = {
   sourceRows: 0,

@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { rename } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ERROR_CODES } from '../../src/domain/errors.ts';
@@ -113,6 +113,31 @@ describe.concurrent('where it is written to', () => {
     await system.connect('changed-target-api', { type: 'http', base_url: scene.audience.url });
     expect((await scene.completed()).counts).toMatchObject({ added: 0, unchanged: 8, removed: 2 });
     expect(other.held).toHaveLength(8);
+  });
+
+  test('a run is never taken up at another target: what its references give has changed, and nothing is sent', async () => {
+    const scene = await HttpScene.create(system, 'moved-target', { rows: 30 });
+    const url = join(system.project.folder, 'moved-target.url');
+    await writeFile(url, scene.audience.url);
+    await system.connect('moved-target-api', { type: 'http', base_url: `\${file:moved-target.url}` });
+    scene.audience.always({ kind: 'delay', ms: 700 });
+    const first = await scene.start();
+    await scene.untilSeen(1);
+    await scene.signal('cancel');
+    await ending(first);
+    scene.audience.always(null);
+    const other = await FakeAudience.start({ idFields: ['id'] });
+    system.defer(() => other.stop());
+    await writeFile(url, other.url);
+    expect(await scene.run()).toMatchObject({
+      kind: 'failed',
+      type: 'invalid',
+      message: expect.stringContaining('run.target-moved'),
+    });
+    expect(other.requests).toEqual([]);
+    await writeFile(url, scene.audience.url);
+    await scene.completed();
+    expect(scene.audience.state.members).toEqual(await scene.wanted());
   });
 
   test('another name of the connection changes nothing: a target is where it is', async () => {

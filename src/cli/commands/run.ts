@@ -7,6 +7,7 @@ import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode, worstExit } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import { follow } from '../follow.ts';
+import { foreignRefusal } from '../foreign-run.ts';
 import type { Followed } from '../interrupts.ts';
 import { readPlan } from '../saved-plan.ts';
 import { addSelection, requiredMirrors } from '../selection.ts';
@@ -54,17 +55,16 @@ async function run(invocation: Invocation): Promise<ExitCode> {
     const started: Followed[] = [];
     const exits: ExitCode[] = [];
     for (const mirror of mirrors) {
-      const execution = await start(invocation, temporal, mirror, {
+      const result = await start(invocation, temporal, mirror, {
         ...(approveUpTo === undefined ? {} : { approveUpTo }),
         ...(plan === undefined ? {} : { plan }),
       });
-      if (execution !== null) started.push({ mirror, execution });
-      else if (mirrors.length === 1) throw busy(mirror);
+      if (!(result instanceof Refusal)) started.push(result);
+      else if (mirrors.length === 1) throw result;
       else {
-        const { message } = busy(mirror);
-        output.event({ event: 'ended', mirror, outcome: 'busy', exitCode: EXIT.refused });
-        output.line(`${output.style('red', mirror)}: ${message}`);
-        exits.push(EXIT.refused);
+        output.event({ event: 'ended', mirror, outcome: result.code, exitCode: result.exit });
+        output.line(`${output.style('red', mirror)}: ${result.message}`);
+        exits.push(result.exit);
       }
     }
     if (options.detach === true || started.length === 0) return worstExit(exits);
@@ -73,20 +73,21 @@ async function run(invocation: Invocation): Promise<ExitCode> {
   });
 }
 
-/** `null` where a run of it is under way. */
+/** A refusal where a run of it is under way. */
 async function start(
   { output }: Invocation,
   temporal: TemporalClient,
   mirror: string,
   options: StartOptions,
-): Promise<Followed['execution'] | null> {
+): Promise<Followed | Refusal> {
   const { startMirror } = await import('../../client/start.ts');
   const started = await startMirror(temporal, mirror, options);
-  if (started.kind === 'busy') return null;
+  if (started.kind === 'busy') return busy(mirror);
+  if (started.kind === 'other-queue') return foreignRefusal(mirror, started);
   const { workflowId, runId } = started;
   output.event({ event: 'started', mirror, workflowId, runId, namespace: temporal.namespace });
   output.note(`${mirror}: started as ${workflowId}`);
-  return { workflowId, runId };
+  return { mirror, execution: { workflowId, runId } };
 }
 
 function onlyOne(mirrors: readonly string[]): string {

@@ -1,0 +1,13 @@
+/** What Temporal's UI shows of a run beside what it does now: what it is, and what may be said to it. In Markdown. */
+
+import { SIGNALS, UPDATES } from './messages.ts';
+
+/** @param mirror checked to be a mirror's name: nothing in it is Markdown. */
+export function workflowDetails(mirror: string): string {
+  const listed = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ');
+  return [
+    `One run of the mirror **${mirror}** by retl-mirror: it makes the destination hold exactly what the mirror’s query returns. How to read this page: \`docs/temporal-ui.md\` of retl-mirror.`,
+    '',
+    `Signals, without input: ${listed(SIGNALS)}. Updates, while the guard asks: ${listed(UPDATES)}, with the argument that the current details show.`,
+  ].join('\n');
+}
