@@ -35,6 +35,15 @@ create table retl.approval (
   constraint approval_verdict_check CHECK ((verdict = ANY (ARRAY['approved'::text, 'rejected'::text]))),
   constraint approval_via_check CHECK ((via = ANY (ARRAY['cli'::text, 'update'::text, 'input'::text, 'plan'::text])))
 );
+create table retl.artifact (
+  reference retl.sha256 not null,
+  type text not null,
+  bytes bytea not null,
+  stored_at timestamp with time zone not null default clock_timestamp(),
+  constraint artifact_bytes_check CHECK ((octet_length(bytes) <= 16777216)),
+  constraint artifact_pkey PRIMARY KEY (reference),
+  constraint artifact_type_check CHECK (((type ~ '^[a-z][a-z0-9]*([.-][a-z0-9]+)*$'::text) AND (octet_length(type) <= 64)))
+);
 create table retl.attempt (
   epoch bigint not null,
   run_id bigint not null,
@@ -103,6 +112,20 @@ create table retl.batch (
   constraint batch_sending_check CHECK ((sending >= 1)),
   constraint batch_state_check CHECK ((state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text, 'refused'::text, 'uploaded'::text, 'settled'::text])))
 );
+create table retl.checkpoint (
+  build_id bigint not null,
+  "position" bigint not null,
+  reference retl.sha256 not null,
+  previous retl.sha256,
+  entry_hash retl.sha256 not null,
+  recorded_at timestamp with time zone not null default clock_timestamp(),
+  constraint checkpoint_build_id_fkey FOREIGN KEY (build_id) REFERENCES retl.index_build(build_id),
+  constraint checkpoint_build_id_previous_fkey FOREIGN KEY (build_id, previous) REFERENCES retl.checkpoint(build_id, reference),
+  constraint checkpoint_build_id_previous_key UNIQUE NULLS NOT DISTINCT (build_id, previous),
+  constraint checkpoint_build_id_reference_key UNIQUE (build_id, reference),
+  constraint checkpoint_pkey PRIMARY KEY (build_id, "position"),
+  constraint checkpoint_position_check CHECK (("position" >= 0))
+);
 create table retl.compaction_hold (
   index_name text not null,
   "position" bigint not null,
@@ -142,6 +165,30 @@ create table retl.generation (
   constraint generation_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
   constraint generation_state_check CHECK ((state = ANY (ARRAY['loaded'::text, 'sealed'::text, 'promoted'::text, 'superseded'::text, 'kept'::text, 'discarded'::text]))),
   constraint generation_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id)
+);
+create table retl.index_build (
+  build_id bigint generated always as identity not null,
+  index_name text not null,
+  schema_version bigint not null,
+  log_id uuid not null,
+  snapshot_id bigint,
+  snapshot_boundary bigint,
+  snapshot_digest retl.sha256,
+  begun_at timestamp with time zone not null default clock_timestamp(),
+  constraint index_build_check CHECK ((num_nulls(snapshot_id, snapshot_boundary, snapshot_digest) = ANY (ARRAY[0, 3]))),
+  constraint index_build_index_name_schema_version_fkey FOREIGN KEY (index_name, schema_version) REFERENCES retl.index_definition(index_name, schema_version),
+  constraint index_build_pkey PRIMARY KEY (build_id),
+  constraint index_build_snapshot_boundary_check CHECK ((snapshot_boundary >= 1)),
+  constraint index_build_snapshot_id_check CHECK ((snapshot_id >= 1))
+);
+create table retl.index_definition (
+  index_name text not null,
+  schema_version bigint not null,
+  fingerprint retl.sha256 not null,
+  defined_at timestamp with time zone not null default clock_timestamp(),
+  constraint index_definition_index_name_check CHECK ((index_name ~ '^[a-z0-9][a-z0-9-]{0,62}$'::text)),
+  constraint index_definition_pkey PRIMARY KEY (index_name, schema_version),
+  constraint index_definition_schema_version_check CHECK (((schema_version >= 0) AND (schema_version <= '4294967295'::bigint)))
 );
 create table retl.journal (
   only_row boolean not null default true,
@@ -411,10 +458,12 @@ CREATE INDEX batch_run ON retl.batch USING btree (run_id, action, lower(operatio
 CREATE UNIQUE INDEX batch_step_once ON retl.batch USING btree (run_id, action) WHERE ((action = ANY (ARRAY['init'::text, 'finish'::text])) AND (state <> 'not-applied'::text));
 CREATE INDEX batch_unapplied ON retl.batch USING gist (operations) WHERE (state = 'not-applied'::text);
 CREATE INDEX batch_unfolded ON retl.batch USING btree (run_id) WHERE ((state = 'settled'::text) AND (NOT folded));
+CREATE INDEX checkpoint_reference ON retl.checkpoint USING btree (reference);
 CREATE INDEX exception_run ON retl.exception USING btree (run_id);
 CREATE UNIQUE INDEX generation_promoted ON retl.generation USING btree (target_id) WHERE (state = 'promoted'::text);
 CREATE UNIQUE INDEX generation_run ON retl.generation USING btree (run_id) WHERE (state <> 'discarded'::text);
 CREATE INDEX generation_target ON retl.generation USING btree (target_id, generation_id);
+CREATE INDEX index_build_name ON retl.index_build USING btree (index_name, build_id);
 CREATE INDEX log_entry_run ON retl.log_entry USING btree (run_id);
 CREATE INDEX log_entry_sequence ON retl.log_entry USING btree (first_sequence) WHERE (first_sequence IS NOT NULL);
 CREATE UNIQUE INDEX log_snapshot_building ON retl.log_snapshot USING btree ((true)) WHERE (state = ANY (ARRAY['copying'::text, 'applying'::text, 'digesting'::text]));
@@ -430,9 +479,13 @@ CREATE INDEX run_target ON retl.run USING btree (target_id, run_id);
 -- Triggers
 
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.approval FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.artifact FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.attempt FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER keep_outcome BEFORE UPDATE ON retl.batch FOR EACH ROW EXECUTE FUNCTION retl.keep_outcome();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.checkpoint FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.exception FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.index_build FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.index_definition FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.log_entry FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.rejection FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.release FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
@@ -454,12 +507,16 @@ function retl.apply_uploads(p_run bigint, p_epoch bigint, p_batches integer)
   returns bigint, language plpgsql, security definer, body sha256:5468d420aab7e013f84d26cad6f3498efe7f1dbc0556dded96dba437df5b1a96
 function retl.approval_left(r retl.run)
   returns bigint, language sql, stable, body sha256:db0b1cbce6d95a6e1fb2ad437f0d0f1e705bd6f5dbdd1c22f9ab7efd085635d2
+function retl.artifact_reference(p_type text, p_bytes bytea)
+  returns bytea, language sql, immutable, body sha256:3c1604fe403d7b61ef95f6dbd0fe256791cfdfc4a272c5ca1ac64c6a8d24ab99
 function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_step text)
   returns bigint, language plpgsql, security definer, body sha256:ae6a0013499b5a7c7698a7f2573bb0751b5f69554136c5b2dc04b39390ea9687
 function retl.begin_compaction(p_boundary bigint)
   returns jsonb, language plpgsql, security definer, body sha256:6438fd88cd8b9c8697934cdaa2be30652c2770786ccca66c96292c1e86baddc2
 function retl.begin_finish(p_run bigint, p_epoch bigint)
   returns jsonb, language plpgsql, security definer, body sha256:abee2a69df9ddae2627a87a04196f01d58386ec2b3267f4b7938eae51fdd6d7c
+function retl.begin_index_build(p_index text, p_schema_version bigint, p_fingerprint bytea, p_log uuid, p_snapshot bigint, p_boundary bigint, p_digest bytea)
+  returns jsonb, language plpgsql, security definer, body sha256:1d105eeedcc854e1abfa13ef8ed9052baee3f7553ab45ef8647ff6a0073b6044
 function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
   returns jsonb, language plpgsql, security definer, body sha256:4efb006bc9d8ab8ed31cebea2ba8ea5997dd2aa61b8fb8c9e9e7cf7d21a1be21
 function retl.begin_thinning(s retl.log_snapshot, r retl.run)
@@ -558,6 +615,10 @@ function retl.prune_closed(p_age_ms bigint, p_rows integer)
   returns integer, language plpgsql, security definer, body sha256:ef9a1faecdf6f32700449e79d3b33f4acba7e6487d4bf71c396292125ed1d52e
 function retl.pruned_receipt()
   returns text, language sql, immutable, body sha256:cf2399022852233ae7849db998852a268520c8239f6d91a56faaab20bcde8254
+function retl.put_artifact(p_reference bytea, p_type text, p_bytes bytea)
+  returns jsonb, language plpgsql, security definer, body sha256:c011ee05bb80782683c78548e221c703643448b915b1f581dd40396be9af9f02
+function retl.put_checkpoint(p_build bigint, p_position bigint, p_reference bytea, p_previous bytea, p_log uuid, p_entry_hash bytea)
+  returns jsonb, language plpgsql, security definer, body sha256:36cca430cd09c4a4f4d4039ba34f1f35e0243a44e0a3387449bd1d108582e023
 function retl.readable_generation(p_run bigint)
   returns bigint, language sql, stable, body sha256:94978d0b38150093a6ad564b0e3d2937b64f007ee6a007c19005448aeb27314a
 function retl.recheck(r retl.run, p_members bigint, p_digest bytea)
@@ -641,11 +702,15 @@ function retl.write_store(p_target bigint, p_keys text[], p_values text[])
 
 grant usage on schema retl to retl_runtime;
 grant select on retl.approval to retl_runtime;
+grant select on retl.artifact to retl_runtime;
 grant select on retl.attempt to retl_runtime;
 grant select on retl.batch to retl_runtime;
+grant select on retl.checkpoint to retl_runtime;
 grant select on retl.compaction_hold to retl_runtime;
 grant select on retl.exception to retl_runtime;
 grant select on retl.generation to retl_runtime;
+grant select on retl.index_build to retl_runtime;
+grant select on retl.index_definition to retl_runtime;
 grant select on retl.journal to retl_runtime;
 grant select on retl.leftover to retl_runtime;
 grant select on retl.log_entry to retl_runtime;
@@ -665,6 +730,7 @@ grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runt
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_compaction(bigint) to retl_runtime;
 grant execute on function retl.begin_finish(bigint,bigint) to retl_runtime;
+grant execute on function retl.begin_index_build(text,bigint,bytea,uuid,bigint,bigint,bytea) to retl_runtime;
 grant execute on function retl.begin_removals(bigint,bigint,bigint) to retl_runtime;
 grant execute on function retl.close_run(bigint,bigint,text,text) to retl_runtime;
 grant execute on function retl.compact_step(integer) to retl_runtime;
@@ -689,6 +755,8 @@ grant execute on function retl.prepare_step(bigint,bigint,text,bytea,bytea,bigin
 grant execute on function retl.promote(bigint,bigint) to retl_runtime;
 grant execute on function retl.prune(bigint,integer) to retl_runtime;
 grant execute on function retl.prune_closed(bigint,integer) to retl_runtime;
+grant execute on function retl.put_artifact(bytea,text,bytea) to retl_runtime;
+grant execute on function retl.put_checkpoint(bigint,bigint,bytea,bytea,uuid,bytea) to retl_runtime;
 grant execute on function retl.record_baseline(bigint,bigint,text,text,text) to retl_runtime;
 grant execute on function retl.record_progress(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.record_replaced(bigint,bigint,bytea[],bigint[]) to retl_runtime;
@@ -712,8 +780,11 @@ grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl
 
 grant usage on schema retl to retl_inspector;
 grant select on retl.attempt to retl_inspector;
+grant select on retl.checkpoint to retl_inspector;
 grant select on retl.compaction_hold to retl_inspector;
 grant select on retl.generation to retl_inspector;
+grant select on retl.index_build to retl_inspector;
+grant select on retl.index_definition to retl_inspector;
 grant select on retl.journal to retl_inspector;
 grant select on retl.leftover to retl_inspector;
 grant select on retl.log_entry to retl_inspector;
@@ -726,6 +797,7 @@ grant select on retl.run to retl_inspector;
 grant select (approval_id, run_id, generation_digest, removals, removal_digest, shown, verdict, via, decided_at) on retl.approval to retl_inspector;
 grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason, divisible, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add, to_change, accepted, rejected, added, changed, position, folded, settled_at) on retl.batch to retl_inspector;
 grant select (epoch, run_id, holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id, released_at) on retl.release to retl_inspector;
+grant select (reference, type, stored_at) on retl.artifact to retl_inspector;
 grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
 grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_inspector;
@@ -741,11 +813,15 @@ grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl
 
 grant usage on schema retl to retl_reader;
 grant select on retl.approval to retl_reader;
+grant select on retl.artifact to retl_reader;
 grant select on retl.attempt to retl_reader;
 grant select on retl.batch to retl_reader;
+grant select on retl.checkpoint to retl_reader;
 grant select on retl.compaction_hold to retl_reader;
 grant select on retl.exception to retl_reader;
 grant select on retl.generation to retl_reader;
+grant select on retl.index_build to retl_reader;
+grant select on retl.index_definition to retl_reader;
 grant select on retl.journal to retl_reader;
 grant select on retl.leftover to retl_reader;
 grant select on retl.log_entry to retl_reader;

@@ -21,6 +21,8 @@ export type RevisionId = Brand<bigint, 'RevisionId'>;
 export type Epoch = Brand<bigint, 'Epoch'>;
 /** Dense sequence number of one planned operation. */
 export type Sequence = Brand<bigint, 'Sequence'>;
+/** Number of one construction of an index; never reused. */
+export type BuildId = Brand<bigint, 'BuildId'>;
 /** Position of a log entry, from 1; 0 is the head of an empty log. */
 export type LogPosition = Brand<bigint, 'LogPosition'>;
 /** A content hash with its algorithm's name: `sha256:` and 64 lower-case hex digits. */
@@ -49,6 +51,7 @@ export const targetId = positive<TargetId>('target id');
 export const revisionId = positive<RevisionId>('revision id');
 export const epoch = positive<Epoch>('epoch');
 export const sequence = positive<Sequence>('sequence number');
+export const buildId = positive<BuildId>('build number');
 
 /** @throws RangeError unless 0 ≤ value ≤ 2^63−1. */
 export function logPosition(value: bigint | string | number): LogPosition {

@@ -26,7 +26,12 @@ export const ZONES: { readonly [zone: string]: Zone } = {
   sources: { load: ['domain'], types: [], packages: ['zod', ...SOURCE_DRIVERS], builtins: true },
   destinations: { load: ['domain'], types: [], packages: ['zod', ...DESTINATION_DRIVERS], builtins: true },
   journal: { load: ['domain'], types: [], packages: ['pg', 'pg-copy-streams'], builtins: true },
-  indexing: { load: ['domain', 'journal'], types: [], packages: ['pg', 'zod'], builtins: true },
+  indexing: {
+    load: ['domain', 'journal'],
+    types: [],
+    packages: ['pg', 'zod', '@aws-sdk/client-s3'],
+    builtins: true,
+  },
   planning: {
     load: ['domain', 'journal', 'sources', 'config'],
     types: [],

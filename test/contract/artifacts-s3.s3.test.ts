@@ -1,0 +1,112 @@
+/** Artifacts as objects of a real store, with a proxy in between that loses answers. */
+
+import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { hexOf } from '../../src/domain/ids.ts';
+import { S3Artifacts } from '../../src/indexing/artifacts/s3.ts';
+import { referenceOf } from '../../src/journal/artifact-store.ts';
+import type { S3Keys } from '../support/s3-server.ts';
+import { describeArtifactStore, packed } from './artifacts.contract.ts';
+import { isPut, useStore } from './destination-s3-kit.ts';
+
+const s3 = useStore();
+const PREFIX = 'retl/artifacts/';
+
+function clientOf(endpoint: string, keys: S3Keys): S3Client {
+  return new S3Client({
+    endpoint,
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials: { accessKeyId: keys.access_key_id, secretAccessKey: keys.secret_access_key },
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+  });
+}
+
+const open = (client: S3Client, bucket: string): Promise<S3Artifacts> =>
+  S3Artifacts.open(() => client, { bucket, prefix: PREFIX, timeoutMs: 10_000 });
+
+describeArtifactStore('S3', async () => {
+  const bucket = await s3.newBucket();
+  const clients = [0, 1].map(() => clientOf(s3.server.endpoint, s3.server.writer));
+  const [store, other] = await Promise.all(clients.map((client) => open(client, bucket)));
+  if (store === undefined || other === undefined) throw new Error('no stores');
+  // Neighbours in the bucket that are no artifacts.
+  await s3.put(bucket, `${PREFIX}sha256/README`, 'x');
+  await s3.put(bucket, `${PREFIX}sha256/${'0'.repeat(64)}.bak`, 'x');
+  await s3.put(bucket, `sha256/${'0'.repeat(64)}`, 'x');
+  return {
+    store,
+    other,
+    replace: async (reference, by) => {
+      const Key = `${PREFIX}sha256/${hexOf(reference)}`;
+      await s3.admin.send(new PutObjectCommand({ Bucket: bucket, Key, Body: packed(by) }));
+    },
+    remove: (reference) => s3.drop(bucket, `${PREFIX}sha256/${hexOf(reference)}`),
+    close: async () => {
+      for (const client of clients) client.destroy();
+    },
+  };
+});
+
+describe('a bucket of artifacts', () => {
+  const given = { type: 'test.bytes', bytes: Buffer.from('content') };
+  const reference = referenceOf(given);
+
+  async function scene(keys = s3.server.writer, endpoint = `http://127.0.0.1:${s3.proxy.port}`) {
+    const bucket = await s3.newBucket();
+    const client = clientOf(endpoint, keys);
+    onTestFinished(() => client.destroy());
+    return { bucket, client, store: await open(client, bucket) };
+  }
+
+  test('blind-replay: a put whose answer was lost is sent again, and finds its own object', async () => {
+    for (const fault of ['answer-lost', 'request-lost', 'bad-gateway', 'slow-down'] as const) {
+      const { bucket, store } = await scene();
+      s3.proxy.arm(fault, isPut);
+      const { kind } = await store.put(given);
+      expect(kind).toBe(fault === 'answer-lost' ? 'present' : 'stored');
+      expect(await s3.keys(bucket)).toEqual([`${PREFIX}sha256/${hexOf(reference)}`]);
+      expect(await store.get(reference)).toMatchObject({ kind: 'found' });
+    }
+  });
+
+  test('an object that was taken away between the refusal and the look is written again', async () => {
+    const { bucket, store } = await scene();
+    await store.put(given);
+    s3.proxy.before(
+      (request) => request.method === 'GET',
+      () => s3.drop(bucket, `${PREFIX}sha256/${hexOf(reference)}`),
+    );
+    expect(await store.put(given)).toEqual({ kind: 'stored', reference });
+    expect(await store.get(reference)).toMatchObject({ kind: 'found' });
+  });
+
+  test('an object that is longer than any artifact is damaged', async () => {
+    const { bucket, store } = await scene();
+    const Key = `${PREFIX}sha256/${hexOf(reference)}`;
+    await s3.admin.send(new PutObjectCommand({ Bucket: bucket, Key, Body: Buffer.alloc(17_000_000) }));
+    expect(await store.get(reference)).toEqual({ kind: 'corrupt' });
+  });
+
+  test('missing rights, a missing bucket and a wrong key are settings to mend, and say no more than a code', async () => {
+    const reader = await scene(s3.server.reader);
+    const denied = { code: 'artifact.misconfigured', details: { code: 'AccessDenied' } };
+    await expect(reader.store.put(given)).rejects.toMatchObject(denied);
+    expect(await reader.store.get(reference)).toEqual({ kind: 'missing' });
+    const elsewhere = await open(reader.client, 'no-such-bucket');
+    for (const work of [() => elsewhere.get(reference), () => elsewhere.list(null, 1)])
+      await expect(work()).rejects.toMatchObject({ code: 'artifact.misconfigured' });
+    const stranger = await scene({ access_key_id: 'stranger', secret_access_key: 'top secret' });
+    const error: unknown = await stranger.store.get(reference).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'artifact.misconfigured' });
+    expect(String(error)).not.toMatch(/stranger|secret/);
+  });
+
+  test('a store that is away is unavailable, never empty', async () => {
+    const { store } = await scene(s3.server.writer, 'http://127.0.0.1:1');
+    const away = { code: 'artifact.unavailable', details: { code: 'ECONNREFUSED' } };
+    for (const work of [() => store.get(reference), () => store.put(given), () => store.list(null, 1)])
+      await expect(work()).rejects.toMatchObject(away);
+  });
+});
