@@ -107,6 +107,8 @@ export interface Blocked {
   readonly kind: 'blocked';
   readonly code: string;
   readonly batch: string;
+  /** Other batches are asked about again after so long, whether or not somebody has come. */
+  readonly ms?: number;
   readonly counts: RunCounts;
 }
 

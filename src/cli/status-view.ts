@@ -70,15 +70,20 @@ function liveWords(live: LiveState, mirror: string, now: number): string | null 
   }
 }
 
-/** Requests that are on their way are listed too; only an unknown one waits for a person. */
+/** Requests that are on their way are listed too; only an unknown one waits for a person, or one whose jobs are lost. */
 function unresolvedLines(mirror: string, batches: readonly BatchView[], now: number): readonly string[] {
   const lines = batches.map(
     (batch, index) => `${index === 0 ? 'batches ' : '        '}  ${batchLine(batch, now)}`,
   );
-  if (!batches.some((batch) => batch.state === 'unknown')) return lines;
+  if (!batches.some(({ state, reason }) => state === 'unknown' || isLost(reason))) return lines;
   return [
     ...lines,
-    'Look at the destination, then say what became of each unknown one:',
+    'Look at the destination, then say what became of each that is unknown, or whose jobs are lost:',
     `  retl resolve ${mirror} <batch> --accepted | --not-applied --because "how you know"`,
   ];
+}
+
+/** The destination can tell nothing of the jobs that it was said to have begun. */
+function isLost(reason: string | null): boolean {
+  return reason?.startsWith('jobs-lost:') ?? false;
 }

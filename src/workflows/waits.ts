@@ -10,7 +10,7 @@ const ASK_AGAIN_MS = 60_000;
 export interface Wait {
   readonly kind: 'retry' | 'blocked' | 'pending';
   readonly code: string;
-  /** `null`: until somebody says something. */
+  /** `null`: until somebody says something. Of a blocked run: until others of its batches are asked about again. */
   readonly ms: number | null;
   readonly batch: string | null;
   /** Since when it has been so, in ms; `null`: not known. */
@@ -20,9 +20,13 @@ export interface Wait {
 /** What a step asks to wait for. */
 export function waitOf(step: Extract<StepResult, { kind: 'wait' | 'blocked' | 'pending' }>): Wait {
   const { code, batch } = step;
-  if (step.kind === 'blocked') return { kind: 'blocked', code, ms: null, batch, ageMs: null };
+  if (step.kind === 'blocked' && step.ms === undefined) {
+    return { kind: 'blocked', code, ms: null, batch, ageMs: null };
+  }
   // Not every number survives JSON.
-  const ms = Number.isFinite(step.ms) ? Math.min(LONGEST_WAIT_MS, Math.max(0, step.ms)) : ASK_AGAIN_MS;
+  const asked = Number(step.ms ?? Number.NaN);
+  const ms = Number.isFinite(asked) ? Math.min(LONGEST_WAIT_MS, Math.max(0, asked)) : ASK_AGAIN_MS;
+  if (step.kind === 'blocked') return { kind: 'blocked', code, ms, batch, ageMs: null };
   if (step.kind === 'pending') return { kind: 'pending', code, ms, batch, ageMs: step.ageMs };
   return { kind: 'retry', code, ms, batch, ageMs: null };
 }

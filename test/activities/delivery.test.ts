@@ -25,7 +25,7 @@ describe('why a window ends, where several requests in flight have a reason', ()
     fc.nat().map((ms): WindowEnd => ({ kind: 'pending', code: 'e', ms, batch: batchOf(3), ageMs: 9 })),
   );
   const worst = (ends: readonly WindowEnd[]) => ends.reduce<WindowEnd | null>(graver, null);
-  const order = ['done', 'more', 'pending', 'stopped', 'wait', 'misconfigured', 'rejected', 'blocked'];
+  const order = ['done', 'more', 'stopped', 'wait', 'pending', 'misconfigured', 'rejected', 'blocked'];
 
   test('the gravest wins, in whatever order they come', () => {
     fc.assert(
@@ -35,6 +35,17 @@ describe('why a window ends, where several requests in flight have a reason', ()
         expect(worst([...ends].reverse())?.kind).toBe(order[gravest]);
       }),
     );
+  });
+
+  test('what is asked about again keeps its time, whoever else needs a person or a longer wait', () => {
+    const blocked: WindowEnd = { kind: 'blocked', code: 'c', batch: batchOf(1) };
+    const wait: WindowEnd = { kind: 'wait', code: 'd', ms: 60_000, batch: batchOf(2) };
+    const pending: WindowEnd = { kind: 'pending', code: 'e', ms: 500, batch: batchOf(3), ageMs: 9 };
+    const one = { kind: 'blocked', code: 'c', batch: batchOf(1), ms: 500 };
+    expect(worst([blocked, pending, wait])).toEqual(one);
+    expect(worst([wait, blocked, blocked, pending])).toEqual(one);
+    expect(worst([wait, pending])).toEqual(pending);
+    expect(worst([blocked, { kind: 'stopped' }])).toEqual(blocked);
   });
 
   test('of several waits the longest counts', () => {

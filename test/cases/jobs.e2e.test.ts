@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { retl } from '../cli/support.ts';
 import type { Answer, JobEnd } from '../support/fake-jobs.ts';
 import { System } from '../support/system.ts';
 import { JobsScene } from '../support/system-jobs.ts';
@@ -113,6 +114,31 @@ describe.concurrent('jobs', () => {
     await scene.signal('poll');
     await completedBy(handle);
     expect(scene.api.jobs).toHaveLength(1);
+  });
+
+  test('rule 5: the jobs of other batches are polled to their end while one that tells nothing waits for a person', async () => {
+    const scene = await JobsScene.create(system, 'jobs-others', { rows: 15 });
+    scene.api.slow.push(0, 1, 2);
+    scene.api.ends.push({ state: 'failed', results: [] });
+    const handle = await scene.start();
+    const { waiting } = await scene.untilWaiting(handle, 'blocked');
+    expect(waiting).toMatchObject({ code: 'job-failed', untilMs: expect.any(Number) });
+    // Nobody asks: the timer of the others does.
+    await scene.until(handle, (p) => p.waiting?.kind === 'blocked' && p.waiting.untilMs === null);
+    expect(await scene.batches('upsert')).toMatchObject([
+      { state: 'staged', reason: 'jobs-lost:job-failed' },
+      { state: 'settled' },
+      { state: 'settled' },
+    ]);
+    const lost = (await scene.batches('upsert'))[0]?.id ?? '';
+    const run = (...args: readonly string[]) => retl(args, { cwd: system.project.folder, env: system.env });
+    const shown = await run('status', scene.mirror);
+    expect(shown.stdout).toContain('jobs-lost:job-failed');
+    expect(shown.stdout).toContain(`retl resolve ${scene.mirror} <batch> --accepted`);
+    const said = ['--accepted', '--because', 'the API’s list of jobs says so', '--yes'];
+    expect((await run('resolve', scene.mirror, `sha256:${lost}`, ...said)).code).toBe(0);
+    expect((await completedBy(handle)).counts).toMatchObject({ added: 15 });
+    expect(scene.api.jobs).toHaveLength(3);
   });
 
   test('a first answer with an empty job id is no acceptance, and no second job', async () => {

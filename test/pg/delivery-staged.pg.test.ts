@@ -172,10 +172,44 @@ describe('an attempt that finds jobs', () => {
     expect(sent).toHaveLength(3);
   });
 
-  test('a job that nobody knows blocks, whatever the others say', async () => {
-    const poll = (_: BatchRequest, n: number): PollOutcome =>
-      n === 1 ? { kind: 'missing', code: 'job-missing' } : { kind: 'unknown', code: 'http-500' };
-    expect(await attempt({ poll })).toMatchObject({ kind: 'blocked', code: 'job-missing', batch: polled[0] });
-    expect(await states()).toEqual(['staged', 'staged', 'staged']);
+  test('a job that nobody knows blocks; all the others are polled in the same round, and in their own time', async () => {
+    const poll = (request: BatchRequest, n: number): PollOutcome =>
+      request.batchId === sent[0]
+        ? { kind: 'missing', code: 'job-missing' }
+        : n > 3 && request.batchId === sent[1]
+          ? ACCEPTED
+          : job(sent.indexOf(request.batchId) + 1);
+    const blocked = { kind: 'blocked', code: 'job-missing', batch: sent[0] };
+    for (const round of [1, 2]) {
+      const end = await attempt({ poll, inFlight: 1 });
+      expect(end).toMatchObject(blocked);
+      expect(end).toHaveProperty('ms', 1_000 * 2 ** round);
+      expect(polled.slice(3 * (round - 1)).sort()).toEqual([...sent].sort());
+    }
+    expect([...(await states())].sort()).toEqual(['settled', 'staged', 'staged']);
+    // Before its time it is not asked about, and shown as what it is.
+    expect(await attempt({ poll, pollNow: false })).toMatchObject(blocked);
+    expect(polled).toHaveLength(6);
+    expect(await attempt({ poll: (r) => (r.batchId === sent[0] ? poll(r, 0) : ACCEPTED) })).toEqual(blocked);
+    expect([...(await states())].sort()).toEqual(['settled', 'settled', 'staged']);
+    expect(sent).toHaveLength(3);
+  });
+
+  test('rule 5: one past its deadline blocks, and the others are polled on, until they are settled', async () => {
+    await scene.journal.admin.query(
+      `update retl.batch set staged_at = staged_at - interval '25 hours' where batch_id = decode($1, 'hex')`,
+      [sent[0]?.replace('sha256:', '')],
+    );
+    const poll = (_: BatchRequest, n: number) => job(sent.indexOf(polled[n - 1] ?? '') + 1);
+    expect(await attempt({ poll })).toMatchObject({
+      kind: 'blocked',
+      code: 'poll-deadline',
+      batch: sent[0],
+      ms: 2_000,
+    });
+    expect(polled).toHaveLength(3);
+    const end = await attempt({ poll: (r) => (r.batchId === sent[0] ? job(1) : ACCEPTED) });
+    expect(end).toEqual({ kind: 'blocked', code: 'poll-deadline', batch: sent[0] });
+    expect([...(await states())].sort()).toEqual(['settled', 'settled', 'staged']);
   });
 });

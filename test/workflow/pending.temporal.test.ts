@@ -4,7 +4,7 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { StepResult } from '../../src/activities/results.ts';
 import { startTimeSkipping } from '../support/temporal.ts';
-import { type Answer, admitted, BATCH, CLOSED, COUNTS, DONE, UNRESOLVED } from './script.ts';
+import { type Answer, admitted, BATCH, BLOCKED, CLOSED, COUNTS, DONE, UNRESOLVED } from './script.ts';
 import { type Act, Stage } from './stage.ts';
 
 let env: TestWorkflowEnvironment;
@@ -58,6 +58,22 @@ test('`poll` asks at once and is said to the activity once; `resume` only looks 
   await act.handle.signal('poll');
   expect(await act.ending()).toMatchObject(completed);
   expect(deliveries(act).map((call) => 'pollNow' in call.args)).toEqual([false, false, true, false]);
+});
+
+test('rule 5: where one batch needs a person, the others are asked about in their own time, and both are shown', async () => {
+  const blocked: StepResult = { ...BLOCKED, ms: 300_000 };
+  const act = await stage.start({ deliver: [blocked, { ...BLOCKED, ms: 86_400_000 }, BLOCKED, DONE] });
+  const { waiting } = await act.untilWaiting('blocked');
+  expect(waiting).toMatchObject({ batch: BATCH, untilMs: expect.any(Number) });
+  await env.sleep('6 minutes');
+  await act.until(({ waiting: now }) => (now?.untilMs ?? 0) > (waiting?.untilMs ?? 0));
+  expect(deliveries(act)).toHaveLength(2);
+  expect(await act.details()).toMatch(/Waits \(blocked: http-500, until 20.*retl resolve/);
+  await act.handle.signal('poll');
+  // Nothing is left but the blocked one: that waits for a person alone.
+  await act.until(({ waiting: now }) => deliveries(act).length === 3 && now?.untilMs === null);
+  await act.handle.signal('resume');
+  expect(await act.ending()).toMatchObject(completed);
 });
 
 test('a run that is paused polls nothing, and keeps the wish until it goes on', async () => {

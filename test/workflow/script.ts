@@ -42,7 +42,12 @@ export function held(more: Partial<Held> = {}): Held {
 export const DONE: StepResult = { kind: 'done', counts: COUNTS };
 export const MORE: StepResult = { kind: 'more', counts: COUNTS };
 export const STOPPED: StepResult = { kind: 'stopped', counts: COUNTS };
-export const BLOCKED: StepResult = { kind: 'blocked', code: 'http-500', batch: BATCH, counts: COUNTS };
+export const BLOCKED: Extract<StepResult, { kind: 'blocked' }> = {
+  kind: 'blocked',
+  code: 'http-500',
+  batch: BATCH,
+  counts: COUNTS,
+};
 export const CLOSED: CloseResult = { kind: 'closed', counts: COUNTS };
 export const UNRESOLVED: CloseResult = { kind: 'unresolved', counts: COUNTS };
 

@@ -15,30 +15,46 @@ export type WindowEnd =
       readonly ageMs: number;
     }
   | { readonly kind: 'wait'; readonly code: string; readonly ms: number; readonly batch: BatchId }
-  | { readonly kind: 'blocked'; readonly code: string; readonly batch: BatchId }
+  /** A person is waited for; `ms`: other batches are asked about again after that, whoever has come. */
+  | { readonly kind: 'blocked'; readonly code: string; readonly batch: BatchId; readonly ms?: number }
   | { readonly kind: 'rejected'; readonly code: string }
   | { readonly kind: 'misconfigured'; readonly code: string };
 
 const GRAVITY: Readonly<Record<WindowEnd['kind'], number>> = {
   done: 0,
   more: 1,
+  stopped: 2,
+  wait: 3,
   // What is staged comes first in the next attempt, whatever else there is to do.
-  pending: 2,
-  stopped: 3,
-  wait: 4,
+  pending: 4,
   misconfigured: 5,
   rejected: 6,
   blocked: 7,
 };
 
 /**
- * The graver of two ends; of two waits the longer, since waking for the shorter would only find the other. Of two staged
- * batches the older is named, and the sooner poll is waited for.
+ * The graver of two ends. Of two waits the longer counts, since waking for the shorter would only find the other. Of two staged
+ * batches the older is named. Whatever is asked about again is so in its own time, also where another batch needs a person.
  */
 export function graver(now: WindowEnd | null, end: WindowEnd): WindowEnd {
-  if (now === null || GRAVITY[end.kind] > GRAVITY[now.kind]) return end;
-  if (now.kind === 'pending' && end.kind === 'pending') {
-    return { ...(end.ageMs > now.ageMs ? end : now), ms: Math.min(now.ms, end.ms) };
+  if (now === null) return end;
+  const [grave, other] = GRAVITY[end.kind] > GRAVITY[now.kind] ? [end, now] : [now, end];
+  switch (grave.kind) {
+    case 'wait':
+      return other.kind === 'wait' && other.ms > grave.ms ? other : grave;
+    case 'pending': {
+      const named = other.kind === 'pending' && other.ageMs > grave.ageMs ? other : grave;
+      return { ...named, ...sooner(grave, other) };
+    }
+    case 'blocked':
+      return { ...grave, ...sooner(grave, other) };
+    default:
+      return grave;
   }
-  return now.kind === 'wait' && end.kind === 'wait' && end.ms > now.ms ? end : now;
+}
+
+/** When one of the two is asked about again; neither may be. */
+function sooner(...ends: readonly WindowEnd[]): { readonly ms?: number } {
+  const waits = ends.flatMap((end) => ('ms' in end && end.ms !== undefined ? [end.ms] : []));
+  return waits.length === 0 ? {} : { ms: Math.min(...waits) };
 }

@@ -15,6 +15,20 @@ export function sendDeadlineMs({ longestRequestMs }: Pick<Capabilities, 'longest
   return Math.min(UNBOUNDED_MS, Math.max(LEAST_DEADLINE_MS, longestRequestMs + SEND_MARGIN_MS));
 }
 
+/** Batches staged at once where the adapter has no bound: what one round of polls can ask about. */
+const MAX_STAGED = 1_000;
+
+/** How many batches may be staged at once; no bound where none ever is. */
+export function mostStaged({
+  batchDelivery,
+  maxStaged = MAX_STAGED,
+}: Pick<Capabilities, 'batchDelivery' | 'maxStaged'>): number {
+  return batchDelivery === 'asynchronous' ? Math.max(1, maxStaged) : Infinity;
+}
+
+/** Receipts waiting for the journal, at most, for each request in flight. */
+export const UNRECORDED = 4;
+
 /** Bytes of payload that one page of operations should hold: bounds the worker's memory. */
 export const PAGE_BYTES = 8 * 1024 * 1024;
 export const FIRST_PAGE_ROWS = 256;

@@ -12,7 +12,7 @@ import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import type { WindowEnd } from './ends.ts';
 import type { Outgoing, RequestBuilder } from './outgoing.ts';
 import { receiptText, sendDeadlineMs } from './policy.ts';
-import { isDue, pollAfterMs, stillStaged } from './polling.ts';
+import { isDue, JOBS_LOST, lostJobs, pollAfterMs, stillStaged } from './polling.ts';
 import { withRetries } from './record.ts';
 import { checked, type Recorder } from './recorder.ts';
 import { Clearance, SENT_TOO_LATE } from './sending.ts';
@@ -46,6 +46,10 @@ export class Reconciler {
     const { recovery } = this.w.destination.capabilities;
     if (batch.state === 'unknown' && recovery === 'manual') {
       return { kind: 'blocked', code: batch.reason ?? 'cannot-be-verified', batch: batch.id };
+    }
+    // The destination's own delay counts for a copy that goes again, too.
+    if (batch.retryInMs > 0) {
+      return { kind: 'wait', code: batch.reason ?? 'retry', ms: batch.retryInMs, batch: batch.id };
     }
     // It left that state when this attempt began: a newer one has sent it since, and nobody asks about that.
     if (batch.state === 'sending') throw superseded();
@@ -86,6 +90,8 @@ export class Reconciler {
   async #poll(batch: BatchRecord): Found {
     // Nobody has asked for a round of polls of an adapter that has none: whoever looks again, asks.
     if (this.#polls && !isDue(batch, this.pollNow, this.#pollDeadlineMs)) {
+      const lost = lostJobs(batch.reason);
+      if (lost !== null) return { kind: 'blocked', code: lost, batch: batch.id };
       return this.#still(batch, batch.reason ?? 'staged', batch.pollInMs);
     }
     const outgoing = await this.builder.rebuild(batch);
@@ -103,7 +109,7 @@ export class Reconciler {
       case 'staged':
         return this.#underWay(batch, answer, writes);
       case 'missing':
-        await this.#unanswered(batch, answer.code, null);
+        await this.#unanswered(batch, `${JOBS_LOST}:${answer.code}`, null);
         return { kind: 'blocked', code: answer.code, batch: batch.id };
       case 'not-applied':
         return this.#unanswered(batch, answer.code, answer.retryAfterMs);

@@ -17,7 +17,7 @@ import { DrainLimit } from './drain.ts';
 import { graver, type WindowEnd } from './ends.ts';
 import { type Outgoing, RequestBuilder } from './outgoing.ts';
 import { OperationPages } from './pages.ts';
-import { isHalved, sendDeadlineMs } from './policy.ts';
+import { isHalved, mostStaged, sendDeadlineMs, UNRECORDED } from './policy.ts';
 import { Reconciler } from './reconcile.ts';
 import { checked, Recorder } from './recorder.ts';
 import { acceptsAll, Rejections } from './rejections.ts';
@@ -33,14 +33,8 @@ export interface WindowLimits {
   readonly pollNow: boolean;
 }
 
-/** Batches staged at once where the adapter has no bound: what one round of polls can ask about. */
-const MAX_STAGED = 1_000;
-
 /** What was sent once, and proven not to have been applied. */
 type Sent = Pick<BatchRecord, 'id' | 'first' | 'last' | 'sending'>;
-
-/** Receipts waiting for the journal, at most, for each request in flight. */
-const UNRECORDED = 4;
 
 export class DeliveryWindow {
   readonly #builder: RequestBuilder;
@@ -51,9 +45,9 @@ export class DeliveryWindow {
   readonly #deadlineMs: number;
   readonly #asynchronous: boolean;
   readonly #maxStaged: number;
-  /** Batches that are staged now: found so, or sent since. */
+  /** Batches that are staged now. */
   #staged = 0;
-  /** An answer that ends the window is being written down. */
+  /** An answer that ends the launching has come, and may still have to be written down. */
   #halting = false;
   #end: WindowEnd | null = null;
   #crash: unknown = null;
@@ -68,10 +62,9 @@ export class DeliveryWindow {
     this.#builder = new RequestBuilder(a, w, action);
     this.#recorder = new Recorder(a, w, rejections);
     this.#reconciler = new Reconciler(a, w, this.#builder, this.#recorder, limits.pollNow);
-    const { capabilities } = w.destination;
-    this.#deadlineMs = sendDeadlineMs(capabilities);
-    this.#asynchronous = capabilities.batchDelivery === 'asynchronous';
-    this.#maxStaged = this.#asynchronous ? Math.max(1, capabilities.maxStaged ?? MAX_STAGED) : Infinity;
+    this.#deadlineMs = sendDeadlineMs(w.destination.capabilities);
+    this.#maxStaged = mostStaged(w.destination.capabilities);
+    this.#asynchronous = this.#maxStaged < Infinity;
   }
 
   /** @throws JournalError and whatever is a bug; only after what was in flight has been recorded or given up. */
@@ -98,7 +91,8 @@ export class DeliveryWindow {
     const open = await openBatches(this.a.deps.journal, this.a.attempt);
     this.#staged = open.filter((b) => b.state === 'staged').length;
     for (const batch of open.filter((b) => b.state !== 'not-applied')) {
-      if (this.#mustStop()) return;
+      // Each once a round: one that waits, or needs a person, must not keep the others from being asked about.
+      if (this.#mustLeave()) return;
       await this.#roomInFlight();
       if (batch.state === 'staged') this.#fly(() => this.#resolve(batch));
       else if (batch.state !== 'prepared') await this.#resolve(batch);
@@ -259,17 +253,23 @@ export class DeliveryWindow {
     if (end !== null) this.#stopWith(end);
   }
 
+  /** Rule 5: what was staged by this very attempt does not stop it. */
   #stopWith(end: WindowEnd): void {
+    this.#halting ||= end.kind !== 'pending';
     this.#end = graver(this.#end, end);
   }
 
-  /** Rule 5: what was staged by this very attempt does not stop it. */
+  /** Whether nothing more is launched, or, below, even asked. */
   #mustStop(): boolean {
+    return this.#mustLeave() || this.#halting;
+  }
+
+  #mustLeave(): boolean {
     const outOfTime = performance.now() >= this.limits.until;
     if (this.a.stop.aborted) this.#stopWith({ kind: 'stopped' });
     else if (outOfTime) this.#stopWith({ kind: 'more' });
-    const ended = this.#end !== null && this.#end.kind !== 'pending';
-    return ended || outOfTime || this.#halting || this.#crash !== null;
+    const ended = this.#end?.kind === 'rejected' || this.#end?.kind === 'misconfigured';
+    return ended || outOfTime || this.a.stop.aborted || this.#crash !== null;
   }
 
   /** Nor does it send more than the provider keeps jobs for. */
