@@ -33,6 +33,10 @@ export function jobChecks<C, O>(session: ConformanceSession<C, O>): readonly Con
   ];
   return [
     { name: 'a batch is staged with a job id, once each', run: () => stagedOnce(session) },
+    {
+      name: 'a newer attempt asks about a job without rejoining the session',
+      run: () => newlyAsked(session),
+    },
     ...optional.filter(([fault]) => session.can(fault)).map(([, check]) => check),
   ];
 }
@@ -64,6 +68,17 @@ function stagedOnce<C, O>(session: ConformanceSession<C, O>): Promise<void> {
     const request = session.request('upsert', session.members());
     const staged = await stage(session, writer, request);
     session.demandAccepted(await session.toEnd(writer, request, staged), request);
+    await demandJobs(session, 1);
+  });
+}
+
+function newlyAsked<C, O>(session: ConformanceSession<C, O>): Promise<void> {
+  return session.withWriter(async (writer) => {
+    const request = session.request('upsert', session.members());
+    const staged = await stage(session, writer, request);
+    await session.withAttempt(null, async (newer) =>
+      session.demandAccepted(await session.toEnd(newer, request, staged), request),
+    );
     await demandJobs(session, 1);
   });
 }

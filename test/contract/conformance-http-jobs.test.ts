@@ -91,6 +91,7 @@ test.each([
   expect(checks.map(({ name }) => name)).toEqual(
     expect.arrayContaining([
       'a batch is staged with a job id, once each',
+      'a newer attempt asks about a job without rejoining the session',
       'jobs are settled by their own results, in whatever order they end',
       'a poll without an answer leaves the job as it was',
       'a job that is not known proves nothing',
@@ -120,6 +121,29 @@ function broken(
   };
 }
 
+/** Knows the jobs of its own session only. */
+const FORGETFUL: Adapter = {
+  ...httpDestination,
+  open: async (connection, options, context) => {
+    const writer = await httpDestination.open(connection, options, context);
+    const sent = new Set<string>();
+    const upsert: Writer['upsert'] = (request) => {
+      sent.add(request.batchId);
+      return writer.upsert(request);
+    };
+    const poll: Writer['poll'] = async (request, ...more) =>
+      sent.has(request.batchId) ? writer.poll(request, ...more) : { kind: 'missing', code: 'forgotten' };
+    return new Proxy(writer, {
+      get: (target, name) => {
+        if (name === 'upsert') return upsert;
+        if (name === 'poll') return poll;
+        const value: unknown = Reflect.get(target, name);
+        return typeof value === 'function' ? value.bind(target) : value;
+      },
+    });
+  },
+};
+
 const ACCEPTED: PollOutcome = { kind: 'accepted', receipt: {} };
 
 test.each<[string, Adapter, string]>([
@@ -142,6 +166,11 @@ test.each<[string, Adapter, string]>([
     'takes the word "done" for an acceptance',
     broken((o) => (o.kind === 'unknown' ? ACCEPTED : o)),
     'a job that is done and tells of nobody accepts nothing',
+  ],
+  [
+    'knows a job only where it was begun',
+    FORGETFUL,
+    'a newer attempt asks about a job without rejoining the session',
   ],
 ])('the kit finds an adapter that %s', async (_, adapter, name) => {
   const check = conformanceChecks(harness(adapter, LOOKUP)).find((one) => one.name === name);
