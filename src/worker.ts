@@ -15,6 +15,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { Dependencies } from './activities/deps.ts';
 import { createActivities } from './activities/index.ts';
+import { RunMetrics } from './activities/run-metrics.ts';
 import { expectValid, loadBase } from './config/load.ts';
 import { resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
 import { RetlError } from './domain/errors.ts';
@@ -51,6 +52,7 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
       destinations: setup.destinations,
       configuration: configurationOf(setup),
       logger: setup.logger,
+      metrics: new RunMetrics(Runtime.instance().metricMeter),
       cluster: await clusterId(connection.native),
       searchAttributes: await hasAttributes(connection.native, connection.namespace),
     };

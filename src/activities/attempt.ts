@@ -17,6 +17,7 @@ import { type Attempt, beginAttempt, type Holder } from '../journal/runs.ts';
 import { readStore } from '../journal/store.ts';
 import { type BoundDestination, bindDestination } from './binding.ts';
 import type { Dependencies } from './deps.ts';
+import { meteredWriter } from './metered-writer.ts';
 import { RequestStore } from './request-store.ts';
 import type { RunRef } from './results.ts';
 
@@ -71,7 +72,8 @@ export async function withAttempt<T>(
     const id = runId(ref.run);
     const attempt = await beginAttempt(deps.journal, id, holderOf(deps, ref.firstRunId), step);
     const record = await loadRun(deps.journal, id);
-    return await unlessSuperseded(work, {
+    deps.metrics.begin(record.mirror);
+    const result = await unlessSuperseded(work, {
       deps,
       attempt,
       record,
@@ -80,6 +82,8 @@ export async function withAttempt<T>(
       counts: () => countRun(deps.journal, id),
       reload: () => loadRun(deps.journal, id),
     });
+    deps.metrics.ended(record.mirror, step, result);
+    return result;
   } finally {
     clearInterval(timer);
   }
@@ -145,7 +149,8 @@ export async function withWriter<T>(a: RunAttempt, work: (w: OpenWriter) => Prom
     progress: (batch: BatchId, value: string) => recordProgress(a.deps.journal, a.attempt, batch, value),
     now: () => Date.now(),
   };
-  const writer = await destination.adapter.open(destination.connection, destination.options, context);
+  const opened = await destination.adapter.open(destination.connection, destination.options, context);
+  const writer = meteredWriter(opened, destination.capabilities, a.deps.metrics, a.record.mirror);
   try {
     return await work({ destination, writer, store, abandon: () => abort.abort() });
   } finally {

@@ -5,6 +5,7 @@ import type { MirrorProjection } from '../domain/member.ts';
 import type { MappingSettings, MirrorSettings, Options } from '../domain/settings.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import type { SourceAdapter } from '../sources/port.ts';
+import type { RunMetrics } from './run-metrics.ts';
 
 /** Reads configuration where the worker runs. */
 export interface Configuration {
@@ -26,6 +27,7 @@ export interface Dependencies {
   readonly destinations: readonly DestinationAdapter[];
   readonly configuration: Configuration;
   readonly logger: Logger;
+  readonly metrics: RunMetrics;
   /** Id of the Temporal cluster that the worker polls; `''` where it cannot be asked. */
   readonly cluster: string;
   /** Whether RetlMirror, RetlPhase and RetlOutcome are registered; without them the workflow does without. */

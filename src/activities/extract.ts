@@ -51,6 +51,7 @@ async function load(
   const add = rowReader(map, form, sink, failures);
   for await (const page of snapshot.pages()) {
     goOn(a);
+    a.deps.metrics.sourceRows(a.record.mirror, page.length);
     for (const row of page) {
       add(row);
       // A row may give many members: what is full goes before the page ends.

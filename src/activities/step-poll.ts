@@ -9,10 +9,11 @@ import type { BatchRecord } from '../journal/batch-record.ts';
 import { markRefused, markStaged, notePoll, type StoreWrites, settleStep } from '../journal/batches.ts';
 import { answered } from './answered.ts';
 import type { OpenWriter, RunAttempt } from './attempt.ts';
+import { nameJobs } from './delivery/checked.ts';
 import { receiptText } from './delivery/policy.ts';
 import { isDue, pollAfterMs, stillStaged } from './delivery/polling.ts';
 import { withRetries } from './delivery/record.ts';
-import { nameJobs } from './delivery/recorder.ts';
+
 import type { StepResult } from './results.ts';
 
 /** An answer that names no job leaves nothing to ask for: it is unknown what became of the step. */

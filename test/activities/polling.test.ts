@@ -2,8 +2,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { nameJobs } from '../../src/activities/delivery/checked.ts';
 import { isDue, pollAfterMs, type Staged, stillStaged } from '../../src/activities/delivery/polling.ts';
-import { nameJobs } from '../../src/activities/delivery/recorder.ts';
 import type { BatchId } from '../../src/domain/ids.ts';
 import { sha256FromHex } from '../../src/domain/ids.ts';
 

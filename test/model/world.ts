@@ -1,10 +1,12 @@
 /** One history's world: a mirror, its source and destination, the lives of its workers, an operator, and time. */
 
+import { noopMetricMeter } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import type pg from 'pg';
 import type { Configuration } from '../../src/activities/deps.ts';
 import { type Activities, createActivities } from '../../src/activities/index.ts';
+import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import { parseSettings, settingsText } from '../../src/config/settings-text.ts';
 import type { DestinationAdapter, Logger } from '../../src/destinations/port.ts';
 import type { BatchId } from '../../src/domain/ids.ts';
@@ -105,6 +107,7 @@ export class World {
       destinations: this.destinations(life),
       configuration: this.configuration,
       logger: this.logger,
+      metrics: new RunMetrics(noopMetricMeter),
       cluster: 'model',
       searchAttributes: false,
     });

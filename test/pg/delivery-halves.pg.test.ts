@@ -1,15 +1,19 @@
 /** Rule 5: how far a refused request is divided, and what is left of it when the window, or the bound, is at its end. */
 
+import { noopMetricMeter } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { OpenWriter, RunAttempt } from '../../src/activities/attempt.ts';
 import { DIVIDED } from '../../src/activities/delivery/policy.ts';
 import { Rejections } from '../../src/activities/delivery/rejections.ts';
 import { DeliveryWindow } from '../../src/activities/delivery/window.ts';
+import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import type { BatchOutcome, BatchRequest } from '../../src/destinations/port.ts';
 import { refusals } from '../../src/journal/batch-record.ts';
 import { countRun } from '../../src/journal/run-record.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
+
+const NO_METRICS = new RunMetrics(noopMetricMeter);
 
 let journal: TestJournal;
 beforeAll(async () => {
@@ -33,7 +37,7 @@ async function scene(
   const window = async (divided?: number) => {
     const stop = new AbortController();
     const a = {
-      deps: { journal: journal.runtime },
+      deps: { journal: journal.runtime, metrics: NO_METRICS },
       attempt: run.attempt,
       record: await run.record(),
       settings: { batch: { pollDeadlineMs: 60_000 } },

@@ -1,12 +1,16 @@
 /** Rule 3: a worker that was frozen between the commit of `sending` and the first byte sends nothing when it wakes up. */
 
+import { noopMetricMeter } from '@temporalio/common';
 import type pg from 'pg';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import type { OpenWriter, RunAttempt } from '../../src/activities/attempt.ts';
 import { DeliveryWindow } from '../../src/activities/delivery/window.ts';
+import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import type { BatchOutcome } from '../../src/destinations/port.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
+
+const NO_METRICS = new RunMetrics(noopMetricMeter);
 
 let journal: TestJournal;
 beforeAll(async () => {
@@ -40,7 +44,7 @@ async function deliver(mirror: string, ms: number) {
   vi.useFakeTimers({ toFake: ['Date'] });
   const sent: string[] = [];
   const a = {
-    deps: { journal: sleepingAfter(journal.runtime, ms) },
+    deps: { journal: sleepingAfter(journal.runtime, ms), metrics: NO_METRICS },
     attempt: run.attempt,
     record: await run.record(),
     stop: new AbortController().signal,

@@ -1,13 +1,17 @@
 /** Rule 3: what the answers of a `lookup` adapter about a lost request lead to; and what it saved, it is given again. */
 
+import { noopMetricMeter } from '@temporalio/common';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { OpenWriter, RunAttempt } from '../../src/activities/attempt.ts';
 import { DeliveryWindow } from '../../src/activities/delivery/window.ts';
+import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import type { BatchOutcome, PollOutcome } from '../../src/destinations/port.ts';
 import { recordProgress } from '../../src/journal/batches.ts';
 import { exactText } from '../../src/journal/safe-text.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
+
+const NO_METRICS = new RunMetrics(noopMetricMeter);
 
 let journal: TestJournal;
 beforeAll(async () => {
@@ -24,7 +28,7 @@ async function lost(mirror: string, saved = 'job-1') {
   const asked: unknown[] = [];
   const window = async (answer: BatchOutcome, polled: PollOutcome = answer) => {
     const a = {
-      deps: { journal: journal.runtime },
+      deps: { journal: journal.runtime, metrics: NO_METRICS },
       attempt: run.attempt,
       record: await run.record(),
       settings: { batch: { pollDeadlineMs: 60_000 } },

@@ -1,12 +1,16 @@
 /** Rule 5, a window at a time: what goes on being sent while jobs are open, what is polled, and what stops it. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { noopMetricMeter } from '@temporalio/common';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { OpenWriter, RunAttempt } from '../../src/activities/attempt.ts';
 import type { WindowEnd } from '../../src/activities/delivery/ends.ts';
 import { DeliveryWindow } from '../../src/activities/delivery/window.ts';
+import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import type { BatchOutcome, BatchRequest, Capabilities, PollOutcome } from '../../src/destinations/port.ts';
 import { BatchScene } from '../support/journal-scene.ts';
+
+const NO_METRICS = new RunMetrics(noopMetricMeter);
 
 const scene = new BatchScene();
 beforeAll(() => scene.open());
@@ -38,7 +42,7 @@ async function attempt(fake: Fake): Promise<WindowEnd> {
   const run = scene.run;
   await run.again();
   const a = {
-    deps: { journal: scene.journal.runtime },
+    deps: { journal: scene.journal.runtime, metrics: NO_METRICS },
     attempt: run.attempt,
     record: await run.record(),
     settings: { batch: { pollDeadlineMs: 86_400_000 } },

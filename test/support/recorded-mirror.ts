@@ -3,6 +3,7 @@
  * write down what they are asked.
  */
 
+import { noopMetricMeter } from '@temporalio/common';
 import { MockActivityEnvironment } from '@temporalio/testing';
 import { DefaultLogger } from '@temporalio/worker';
 import { z } from 'zod';
@@ -10,6 +11,7 @@ import { bindDestination, sha256Bytes } from '../../src/activities/binding.ts';
 import type { Configuration } from '../../src/activities/deps.ts';
 import { type Activities, createActivities } from '../../src/activities/index.ts';
 import type { RunRef } from '../../src/activities/results.ts';
+import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import { parseSettings, settingsText } from '../../src/config/settings-text.ts';
 import type { Capabilities, DestinationAdapter, Writer, WriterContext } from '../../src/destinations/port.ts';
 import type { MirrorProjection } from '../../src/domain/member.ts';
@@ -111,6 +113,7 @@ export class RecordedMirror {
       destinations: [this.#adapter()],
       configuration: this.configuration,
       logger: { info: () => undefined, warn: () => undefined },
+      metrics: new RunMetrics(noopMetricMeter),
       cluster: 'model',
       searchAttributes: false,
     });

@@ -9,12 +9,13 @@ import { markResending, markStaged, notePoll, type StoreWrites } from '../../jou
 import { JournalError } from '../../journal/errors.ts';
 import { answered } from '../answered.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
+import { checked } from './checked.ts';
 import type { WindowEnd } from './ends.ts';
 import type { Outgoing, RequestBuilder } from './outgoing.ts';
 import { receiptText, sendDeadlineMs } from './policy.ts';
 import { isDue, JOBS_LOST, lostJobs, pollAfterMs, stillStaged } from './polling.ts';
 import { withRetries } from './record.ts';
-import { checked, type Recorder } from './recorder.ts';
+import type { Recorder } from './recorder.ts';
 import { Clearance, SENT_TOO_LATE } from './sending.ts';
 
 /** Pause before a look-up that got no answer is made again, in ms. */

@@ -14,6 +14,7 @@ import {
   type StoreWrites,
 } from '../../journal/batches.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
+import { checked } from './checked.ts';
 import type { WindowEnd } from './ends.ts';
 import type { Outgoing } from './outgoing.ts';
 import { backoffMs, DIVIDED, receiptText, TOO_LARGE } from './policy.ts';
@@ -101,6 +102,7 @@ export class Recorder {
     await this.#settlements.settle(settlement, rejections, writes);
     // Whether it came at once or from a job: the journal has kept the batch unknown, and nothing of what was written.
     if (outgoing.resent && one !== undefined) return doubtful(outgoing, one.code);
+    this.#count(outgoing, rejections.length);
     this.w.store.committed(writes);
     return one === undefined || this.rejections.goesOn ? null : { kind: 'rejected', code: one.code };
   }
@@ -119,15 +121,23 @@ export class Recorder {
       return null;
     }
     await withRetries(() => markRefused(journal, attempt, id, code, reason, passes));
+    if (passes) this.#count(outgoing, outgoing.request.operations.length);
     if (passes) return null;
     return outgoing.resent ? doubtful(outgoing, code) : { kind: 'rejected', code };
   }
 
   /** A request of one member that was refused as a whole: it is that member who was. */
-  async #offender({ draft, first }: Outgoing, code: string, reason: string): Promise<null> {
+  async #offender(outgoing: Outgoing, code: string, reason: string): Promise<null> {
+    const { draft, first } = outgoing;
     const settlement = { batch: draft.id, receipt: receiptText({ refused: code }) };
     await this.#settlements.settle(settlement, [{ sequence: first, code, reason }], new Map());
+    this.#count(outgoing, 1);
     return null;
+  }
+
+  #count({ request }: Outgoing, rejected: number): void {
+    const { deps, record } = this.a;
+    deps.metrics.members(record.mirror, request.action, request.operations.length - rejected, rejected);
   }
 
   async #notApplied(
@@ -161,26 +171,6 @@ export class Recorder {
  */
 function doubtful(outgoing: Outgoing, code: string): WindowEnd {
   return { kind: 'blocked', code, batch: outgoing.draft.id };
-}
-
-const LONGEST_JOB_ID = 1_024;
-
-/** An answer that does not fit its request accepts nothing. */
-export function checked(outgoing: Outgoing, outcome: BatchOutcome): BatchOutcome {
-  if (outcome.kind === 'settled' && outcome.outcomes.length !== outgoing.request.operations.length) {
-    return { kind: 'unknown', code: 'reply-does-not-match' };
-  }
-  if (outcome.kind === 'staged' && !nameJobs(outcome.jobIds)) {
-    return { kind: 'unknown', code: 'reply-lacks-job-id' };
-  }
-  return outcome;
-}
-
-/** An id that the journal would have to change names nothing that can be asked for. */
-export function nameJobs(ids: readonly string[]): boolean {
-  const names = (id: string) =>
-    id !== '' && id.length <= LONGEST_JOB_ID && id.isWellFormed() && !id.includes('\0');
-  return ids.length > 0 && ids.every(names);
 }
 
 function rejectionsOf(

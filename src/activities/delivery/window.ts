@@ -13,13 +13,14 @@ import { markSending, prepareSending, retryBatch, type StoreWrites } from '../..
 import { journalError } from '../../journal/errors.ts';
 import { answered } from '../answered.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
+import { checked } from './checked.ts';
 import { DrainLimit } from './drain.ts';
 import { graver, type WindowEnd } from './ends.ts';
 import { type Outgoing, RequestBuilder } from './outgoing.ts';
 import { OperationPages } from './pages.ts';
 import { isHalved, mostStaged, sendDeadlineMs, UNRECORDED } from './policy.ts';
 import { Reconciler } from './reconcile.ts';
-import { checked, Recorder } from './recorder.ts';
+import { Recorder } from './recorder.ts';
 import { acceptsAll, Rejections } from './rejections.ts';
 import { remaining } from './remaining.ts';
 import { Clearance, markedOnce, SENT_TOO_LATE } from './sending.ts';
@@ -173,10 +174,10 @@ export class DeliveryWindow {
       const room = Math.min(inFlight, this.#maxStaged - this.#staged) - this.#flying.size;
       const some = batches.slice(sent, sent + room);
       const drafts = some.map((b) => b.draft);
-      const ids = drafts.map((draft) => draft.id);
       const { journal } = this.a.deps;
       const clearance = new Clearance();
       const prepare = () => prepareSending(journal, this.a.attempt, this.action, drafts, this.#deadlineMs);
+      const ids = drafts.map((draft) => draft.id);
       if (!(await this.#mayPlan(() => this.#marked(ids, prepare)))) return;
       for (const batch of some) this.#launch(batch, clearance);
       sent += some.length;
