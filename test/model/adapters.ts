@@ -143,12 +143,13 @@ interface SettingsPlan extends DestinationPlan {
   readonly inFlight: number;
   readonly limit?: number;
   readonly tolerated?: number;
+  readonly refreshes?: boolean;
 }
 
 /** The settings of a mirror of the model. */
 export function modelSettings(
   mirror: string,
-  { rows, inFlight, limit, tolerated, replacement = 'none' }: SettingsPlan,
+  { rows, inFlight, limit, tolerated, refreshes, replacement = 'none' }: SettingsPlan,
 ): MirrorSettings {
   const replaces = replacement !== 'none';
   return {
@@ -169,7 +170,7 @@ export function modelSettings(
       approvalDeadlineMs: 86_400_000,
     },
     onRejection: replaces || tolerated === undefined ? { kind: 'stop' } : rejections(tolerated),
-    refreshAfterMs: null,
+    refreshAfterMs: refreshes === true ? 1 : null,
     resumeMaxAgeMs: 86_400_000,
   };
 }

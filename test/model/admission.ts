@@ -35,6 +35,7 @@ export function admission(world: World, firstRunId: string, journal: pg.Pool): P
         maxRequestBytes: destination.limits.bytes,
         mayResend: destination.capabilities.recovery === 'idempotent',
         onRejection: settings.onRejection,
+        refreshAfterMs: settings.refreshAfterMs,
         atFinish: destination.capabilities.visible === 'at_finish',
         holder: { namespace: 'model', cluster: 'model', workflowId: `mirror/${mirror}`, firstRunId },
         closedHolder,

@@ -59,6 +59,7 @@ export const HISTORY: fc.Arbitrary<HistoryPlan> = fc.record<HistoryPlan>({
   answers: fc.array(ANSWER, { maxLength: 16 }),
   decisions: fc.array(fc.constantFrom('resolve', 'again', 'cancel', 'abort'), { maxLength: 4 }),
   tolerated: fc.option(fc.nat({ max: 2 }), { nil: undefined }),
+  refreshes: fc.boolean(),
   limit: fc.option(fc.nat({ max: 2 }), { nil: undefined }),
   verdicts: fc.array(fc.constantFrom('approved', 'rejected', 'nobody', 'cancel', 'abort'), { maxLength: 3 }),
   thawAfter: fc.nat({ max: 40 }),

@@ -62,6 +62,10 @@ const RULES = `
     exists (select from retl.batch a join retl.batch b on b.run_id = a.run_id and b.batch_id <> a.batch_id
       and b.operations && a.operations where a.run_id = r.run_id and a.state not in ('not-applied', 'refused') and b.state not in ('not-applied', 'refused'))
       as twice_open,
+    case r.on_rejection when 'tolerate' then r.max_rejections else 0 end < (
+      select sum(case when b.divisible then upper(b.operations) - lower(b.operations) else b.rejected end) from retl.batch b
+      where b.run_id = r.run_id and case when r.phase in ('finish', 'promote', 'complete') then true
+        else b.action = 'upsert' and r.removals_end is not null end) as intolerable,
     r.phase in ('removals', 'finish', 'promote', 'complete') and r.planned_removed > r.max_removals and not exists (
       select from retl.approval a where a.run_id = r.run_id and a.verdict = 'approved' and a.removals = r.planned_removed)
       as unasked,
@@ -78,6 +82,7 @@ interface RunState {
   readonly early_removals: boolean;
   readonly twice_open: boolean;
   readonly unasked: boolean | null;
+  readonly intolerable: boolean | null;
   readonly unresolved: boolean;
   readonly content: string;
 }
@@ -136,6 +141,8 @@ export class Invariants {
     if (state.early_removals)
       throw new Error('rule 1: removals are planned before every addition is accepted');
     if (state.twice_open) throw new Error('rule 4: an operation is in two requests');
+    if (state.intolerable === true)
+      throw new Error('rule 5: a run went on with more rejections than it tolerates');
     if (state.unasked === true)
       throw new Error('more is removed than the limits allow, and nobody was asked');
     const before = this.#closed.get(state.run);

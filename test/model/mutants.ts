@@ -129,6 +129,17 @@ export const MUTANTS: readonly Mutant[] = [
     plan: { ...PLAN, runs: [{ a: '1' }, { a: '2' }] },
   },
   {
+    name: 'any number of rejections is tolerated',
+    edits: [{ function: 'rejected_in', from: 'f.members <= r.max_rejections', to: 'true' }],
+    breaks: /rule 5: a run went on/,
+    plan: {
+      ...PLAN,
+      tolerated: 1,
+      answers: [{ kind: 'ok' }, { kind: 'reject', at: 0 }, { kind: 'reject', at: 0 }],
+      runs: [{ a: '1', b: '1', c: '1' }],
+    },
+  },
+  {
     name: 'removals are planned while additions are open',
     edits: [
       {

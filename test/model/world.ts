@@ -32,6 +32,8 @@ export interface WorldPlan extends DestinationPlan {
   readonly decisions: readonly Decision[];
   /** Rejections that a run goes on after: 0: it delivers the rest and holds; absent: it stops. Not where sets are replaced. */
   readonly tolerated?: number;
+  /** Whether every run sends the unchanged members again: what was accepted before it is too old. */
+  readonly refreshes?: boolean;
   /** Most removals of a run that nobody is asked about; absent: any number. */
   readonly limit?: number;
   readonly verdicts?: readonly Verdict[];
