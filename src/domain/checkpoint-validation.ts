@@ -6,7 +6,7 @@
 import type { Checkpoint } from './checkpoint.ts';
 import type { DecodedCheckpoint } from './checkpoint-codec.ts';
 import type { ErrorCode, ErrorDetails } from './errors.ts';
-import { type LogPosition, logPosition, type Sha256 } from './ids.ts';
+import { type ArtifactReference, type LogPosition, logPosition, type Sha256 } from './ids.ts';
 
 export interface IndexDefinition {
   readonly name: string;
@@ -24,17 +24,23 @@ export interface SnapshotMark {
   readonly digest: Sha256;
 }
 
-/** A checkpoint as it was read, and what was recorded beside it when it was made. */
-export interface RecordedCheckpoint {
-  readonly decoded: DecodedCheckpoint;
+/** What is kept beside a checkpoint: in the journal's registry, and with the index itself. */
+export interface CheckpointMark {
+  /** Identifies the state of the index. */
+  readonly reference: ArtifactReference;
   readonly position: LogPosition;
   readonly logId: string;
-  /** Of the log entry at the position. */
+  /** Of the log entry at the position; the genesis hash at 0. */
   readonly entryHash: Sha256;
   /** Of the definition that the build was begun with. */
   readonly fingerprint: Sha256;
   /** The log snapshot that the build began with. */
   readonly snapshot: SnapshotMark | null;
+}
+
+export interface RecordedCheckpoint extends CheckpointMark {
+  /** What its bytes say. */
+  readonly decoded: DecodedCheckpoint;
 }
 
 /** What the log says now. */
@@ -49,18 +55,18 @@ export interface LogState {
   readonly snapshot: SnapshotMark | null;
 }
 
+/** Why an indexer does not go on. */
+export interface Refusal {
+  readonly kind: 'refused';
+  readonly code: ErrorCode;
+  /** `full-replay`: a new build is the way on, and harmless. `stop`: a person must look first. */
+  readonly remedy: 'full-replay' | 'stop';
+  readonly details: ErrorDetails;
+}
+
 export type Validation =
   /** `replayFrom`: the position after the checkpoint's. */
-  | { readonly kind: 'valid'; readonly checkpoint: Checkpoint; readonly replayFrom: LogPosition }
-  | {
-      readonly kind: 'refused';
-      readonly code: ErrorCode;
-      /** `full-replay`: a new build is the way on, and harmless. `stop`: a person must look first. */
-      readonly remedy: 'full-replay' | 'stop';
-      readonly details: ErrorDetails;
-    };
-
-type Refusal = Extract<Validation, { kind: 'refused' }>;
+  { readonly kind: 'valid'; readonly checkpoint: Checkpoint; readonly replayFrom: LogPosition } | Refusal;
 
 export function validateCheckpoint(
   recorded: RecordedCheckpoint,
@@ -147,7 +153,7 @@ function isCompacted(position: LogPosition, log: LogState): boolean {
   return position + 1n < log.earliest;
 }
 
-function stop(code: ErrorCode, details: ErrorDetails): Refusal {
+export function stop(code: ErrorCode, details: ErrorDetails): Refusal {
   return { kind: 'refused', code, remedy: 'stop', details };
 }
 

@@ -137,10 +137,16 @@ const BUILDS = `
     b.snapshot_id, b.snapshot_boundary, encode(b.snapshot_digest, 'hex') as snapshot_digest, b.begun_at
   from retl.index_build b join retl.index_definition d using (index_name, schema_version)`;
 
-/** The builds of an index, the newest first. @throws JournalError */
-export async function buildsOf(db: Queryable, index: string, limit: number): Promise<readonly IndexBuild[]> {
-  const query = `${BUILDS} where b.index_name = $1 order by b.build_id desc limit $2`;
-  return (await run(db, query, [index, limit])).map(decodeBuild);
+/** The builds of an index before `before` (`null`: all), the newest first. @throws JournalError */
+export async function buildsOf(
+  db: Queryable,
+  index: string,
+  before: BuildId | null,
+  limit: number,
+): Promise<readonly IndexBuild[]> {
+  const query = `${BUILDS} where b.index_name = $1 and b.build_id < coalesce($2, 9223372036854775807)
+    order by b.build_id desc limit $3`;
+  return (await run(db, query, [index, before, limit])).map(decodeBuild);
 }
 
 /** @throws JournalError */

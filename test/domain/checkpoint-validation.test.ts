@@ -21,6 +21,7 @@ const SNAPSHOT: SnapshotMark = { id: 7n, boundary: at(40), digest: hash('5') };
 
 const CHECKPOINT = { ...MINIMAL, aslLogPosition: 42n };
 const RECORDED: RecordedCheckpoint = {
+  reference: hash('1'),
   decoded: { kind: 'decoded', checkpoint: CHECKPOINT },
   position: at(42),
   logId: 'log-1',

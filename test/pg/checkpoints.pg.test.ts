@@ -87,11 +87,12 @@ describe('builds', () => {
     const of = definition({ name: 'listed' });
     const [first, second] = [await begin(of), await begin(of, snapshot)];
     expect(second).toBeGreaterThan(first);
-    expect(await buildsOf(journal.runtime, 'listed', 10)).toMatchObject([
+    expect(await buildsOf(journal.runtime, 'listed', null, 10)).toMatchObject([
       { build: second, definition: of, logId, snapshot },
       { build: first, definition: of, logId, snapshot: null },
     ]);
-    expect(await buildsOf(journal.runtime, 'listed', 1)).toMatchObject([{ build: second }]);
+    expect(await buildsOf(journal.runtime, 'listed', null, 1)).toMatchObject([{ build: second }]);
+    expect(await buildsOf(journal.runtime, 'listed', second, 10)).toMatchObject([{ build: first }]);
     expect(await buildOf(journal.runtime, buildId(1_000_000))).toBeNull();
   });
 
@@ -99,7 +100,7 @@ describe('builds', () => {
     const elsewhere = '00000000-0000-4000-8000-000000000000';
     const begun = await beginBuild(journal.runtime, definition({ name: 'elsewhere' }), elsewhere, null);
     expect(begun).toEqual({ kind: 'other-log' });
-    expect(await buildsOf(journal.runtime, 'elsewhere', 1)).toEqual([]);
+    expect(await buildsOf(journal.runtime, 'elsewhere', null, 1)).toEqual([]);
   });
 });
 
