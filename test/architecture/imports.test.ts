@@ -9,6 +9,16 @@ test('every import in src stays inside the fence', () => {
   expect(breaches.filter((found) => found !== null)).toEqual([]);
 });
 
+test('double-hash: nothing normalises but the mapping', () => {
+  const using = FILES.filter((file) =>
+    importsOf(file.text).some(({ specifier }) => {
+      const target = resolveImport(file.path, specifier);
+      return target.kind === 'file' && target.path === 'src/domain/normalize.ts';
+    }),
+  );
+  expect(using.map((file) => file.path)).toEqual(['src/domain/field-rule.ts']);
+});
+
 test('no file of src imports itself by a detour', () => {
   expect(cyclesIn(FILES)).toEqual([]);
 });

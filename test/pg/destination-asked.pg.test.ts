@@ -140,6 +140,27 @@ test('rule 10: once the finish is accepted the run is completed without a word t
   expect([mirror.contexts.length - opened, mirror.calls]).toEqual([0, []]);
 });
 
+test('abort-erases: nothing is cleaned up while a call is uncertain, nor after a finish that has begun', async () => {
+  const mirror = new RecordedMirror(journal, 'cleaned-up');
+  mirror.answers.upsert = LOST;
+  await mirror.sealed(FIVE.slice(0, 2));
+  await mirror.deliver('upsert');
+  expect(await mirror.abort()).toMatchObject({ kind: 'unresolved' });
+  expect(mirror.taken()).not.toContain('abort');
+  await mirror.deliver('upsert');
+  expect(await mirror.abort()).toMatchObject({ kind: 'closed' });
+  expect(mirror.taken()).toEqual(['attach', 'reconcileBatch', 'abort']);
+
+  await mirror.sealed(FIVE.slice(0, 2));
+  for (const action of ['upsert', 'remove'] as const) await mirror.deliver(action);
+  mirror.answers.finish = LOST;
+  await mirror.finish();
+  expect(await mirror.abort()).toMatchObject({ kind: 'unresolved' });
+  await mirror.finish();
+  expect(await mirror.abort()).toMatchObject({ kind: 'too-late' });
+  expect(mirror.taken()).not.toContain('abort');
+});
+
 test.each(['snapshot-diff', 'native-replace'] as const)(
   'an adapter of %s is given this and no more: no database, no snapshot, no difference',
   async (strategy) => {

@@ -128,6 +128,10 @@ export class RecordedMirror {
     return this.act((a, ref) => a.finish({ ...ref, pollNow: true }));
   }
 
+  abort() {
+    return this.act((a, ref) => a.close({ ...ref, closing: 'aborted', reason: null }));
+  }
+
   promote() {
     return this.act((a, ref) => a.promote(ref));
   }
