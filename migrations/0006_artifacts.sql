@@ -91,15 +91,18 @@ begin
 end
 $$;
 
--- Begins a build of an index. The log's id and the snapshot are what the builder is going to read.
+-- Begins a build of an index. The log's id and the snapshot (null: none, from the first entry) are what its builder is going
+-- to read; retl.log_snapshot is made by 0007.
 --
--- Returns jsonb: {kind: begun, build}, {kind: definition-changed}: another definition has name and version,
---   {kind: other-log}
+-- Returns jsonb: {kind: begun, build}, {kind: definition-changed}: another definition has name and version, {kind: other-log},
+--   {kind: no-such-snapshot}: none that is complete and the newest, {kind: compacted}: the first entry can no longer be read
 create function retl.begin_index_build(p_index text, p_schema_version bigint, p_fingerprint bytea, p_log uuid,
-    p_snapshot bigint, p_boundary bigint, p_digest bytea) returns jsonb
+    p_snapshot bigint) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_build bigint;
+  v_boundary bigint;
+  v_digest bytea;
 begin
   perform retl.require_writer();
   if num_nulls(p_index, p_schema_version, p_fingerprint, p_log) > 0 then
@@ -108,6 +111,15 @@ begin
   if not exists (select from retl.journal where log_id = p_log) then
     return jsonb_build_object('kind', 'other-log');
   end if;
+  if p_snapshot is not null then
+    select boundary, digest into v_boundary, v_digest from retl.log_snapshot
+      where snapshot_id = p_snapshot and state = 'complete';
+    if not found then
+      return jsonb_build_object('kind', 'no-such-snapshot');
+    end if;
+  elsif exists (select from retl.log_head where earliest > 1) then
+    return jsonb_build_object('kind', 'compacted');
+  end if;
   insert into retl.index_definition (index_name, schema_version, fingerprint)
     values (p_index, p_schema_version, p_fingerprint) on conflict do nothing;
   if not exists (select from retl.index_definition
@@ -115,7 +127,7 @@ begin
     return jsonb_build_object('kind', 'definition-changed');
   end if;
   insert into retl.index_build (index_name, schema_version, log_id, snapshot_id, snapshot_boundary, snapshot_digest)
-    values (p_index, p_schema_version, p_log, p_snapshot, p_boundary, p_digest) returning build_id into v_build;
+    values (p_index, p_schema_version, p_log, p_snapshot, v_boundary, v_digest) returning build_id into v_build;
   return jsonb_build_object('kind', 'begun', 'build', v_build::text);
 end
 $$;

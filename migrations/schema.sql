@@ -515,8 +515,8 @@ function retl.begin_compaction(p_boundary bigint)
   returns jsonb, language plpgsql, security definer, body sha256:6438fd88cd8b9c8697934cdaa2be30652c2770786ccca66c96292c1e86baddc2
 function retl.begin_finish(p_run bigint, p_epoch bigint)
   returns jsonb, language plpgsql, security definer, body sha256:abee2a69df9ddae2627a87a04196f01d58386ec2b3267f4b7938eae51fdd6d7c
-function retl.begin_index_build(p_index text, p_schema_version bigint, p_fingerprint bytea, p_log uuid, p_snapshot bigint, p_boundary bigint, p_digest bytea)
-  returns jsonb, language plpgsql, security definer, body sha256:1d105eeedcc854e1abfa13ef8ed9052baee3f7553ab45ef8647ff6a0073b6044
+function retl.begin_index_build(p_index text, p_schema_version bigint, p_fingerprint bytea, p_log uuid, p_snapshot bigint)
+  returns jsonb, language plpgsql, security definer, body sha256:f0f35970080063cd2f9d30bcbf8b563913aec930d5d318063493e90cbf9b7e09
 function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
   returns jsonb, language plpgsql, security definer, body sha256:4efb006bc9d8ab8ed31cebea2ba8ea5997dd2aa61b8fb8c9e9e7cf7d21a1be21
 function retl.begin_thinning(s retl.log_snapshot, r retl.run)
@@ -730,7 +730,7 @@ grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runt
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_compaction(bigint) to retl_runtime;
 grant execute on function retl.begin_finish(bigint,bigint) to retl_runtime;
-grant execute on function retl.begin_index_build(text,bigint,bytea,uuid,bigint,bigint,bytea) to retl_runtime;
+grant execute on function retl.begin_index_build(text,bigint,bytea,uuid,bigint) to retl_runtime;
 grant execute on function retl.begin_removals(bigint,bigint,bigint) to retl_runtime;
 grant execute on function retl.close_run(bigint,bigint,text,text) to retl_runtime;
 grant execute on function retl.compact_step(integer) to retl_runtime;

@@ -13,7 +13,6 @@ import {
   type IndexDefinition,
   type RecordedCheckpoint,
   type Refusal,
-  type SnapshotMark,
   stop,
   type Validation,
   validateCheckpoint,
@@ -98,7 +97,6 @@ export async function readCheckpoint(
 
 /**
  * May the indexer go on from this mark, the one that its index carries or the registry's?
- * @param snapshot the journal's log snapshot with the id of the mark's; `null`: there is none
  * @throws JournalError; as the store does
  */
 export async function checkResume(
@@ -106,10 +104,9 @@ export async function checkResume(
   store: ArtifactStore,
   mark: CheckpointMark,
   definition: IndexDefinition,
-  snapshot: SnapshotMark | null,
 ): Promise<Validation> {
   const read = await readCheckpoint(store, mark);
   if (read.kind === 'refused') return read;
-  const log = await logStateAt(db, mark.position, snapshot);
+  const log = await logStateAt(db, mark.position, mark.snapshot?.id ?? null);
   return validateCheckpoint(read.recorded, log, definition);
 }

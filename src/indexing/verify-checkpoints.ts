@@ -3,7 +3,6 @@
  * (design.md section 7): what an audit, or a rollback to one of them, relies on.
  */
 
-import type { SnapshotMark } from '../domain/checkpoint-validation.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import { type ArtifactReference, type BuildId, type LogPosition, logPosition } from '../domain/ids.ts';
 import type { ArtifactStore } from '../journal/artifact-store.ts';
@@ -26,9 +25,6 @@ export interface VerifiedCheckpoints {
   readonly faults: readonly CheckpointFaultFound[];
 }
 
-/** The journal's log snapshot of an id; `null`: there is none. */
-export type SnapshotLookup = (id: bigint) => Promise<SnapshotMark | null>;
-
 const PAGE = 200;
 
 /**
@@ -39,16 +35,14 @@ export async function verifyCheckpoints(
   db: Queryable,
   store: ArtifactStore,
   index: string,
-  snapshotOf: SnapshotLookup,
 ): Promise<VerifiedCheckpoints> {
   const faults: CheckpointFaultFound[] = [];
   let [builds, checked] = [0, 0];
   for await (const build of allBuilds(db, index)) {
     builds += 1;
-    const snapshot = build.snapshot === null ? null : await snapshotOf(build.snapshot.id);
     const check = async (record: CheckpointRecord, before: ArtifactReference | null): Promise<void> => {
       checked += 1;
-      const fault = faultOfChain(record, before) ?? (await faultOf(db, store, build, record, snapshot));
+      const fault = faultOfChain(record, before) ?? (await faultOf(db, store, build, record));
       if (fault !== null) faults.push(fault);
     };
     let newer: CheckpointRecord | null = null;
@@ -95,9 +89,8 @@ async function faultOf(
   store: ArtifactStore,
   build: IndexBuild,
   record: CheckpointRecord,
-  snapshot: SnapshotMark | null,
 ): Promise<CheckpointFaultFound | null> {
-  const validation = await checkResume(db, store, markOf(build, record), build.definition, snapshot);
+  const validation = await checkResume(db, store, markOf(build, record), build.definition);
   // That the log can no longer be replayed from there is in the nature of an old checkpoint.
   if (validation.kind === 'valid' || validation.code === 'index.past-compaction') return null;
   const { rule } = validation.details;

@@ -14,8 +14,10 @@ import {
   sha256FromHex,
 } from '../domain/ids.ts';
 import { hashBytes } from './batches.ts';
+import type { SnapshotId } from './compaction.ts';
 import { big, bigOrNull, date, number, object, type Row, text, textOrNull } from './decode.ts';
 import { logHead } from './log.ts';
+import { logSnapshot } from './log-snapshot.ts';
 import { call, type Queryable, run } from './pool.ts';
 
 /** One construction of an index. */
@@ -43,27 +45,31 @@ export type BegunBuild =
   | { readonly kind: 'begun'; readonly build: BuildId }
   /** Another definition has this name and schema version. */
   | { readonly kind: 'definition-changed' }
-  | { readonly kind: 'other-log' };
+  | { readonly kind: 'other-log' }
+  /** It is none, or no longer the newest. */
+  | { readonly kind: 'no-such-snapshot' }
+  /** The log's first entry can no longer be read: a build begins with the newest log snapshot. */
+  | { readonly kind: 'compacted' };
 
 /**
  * Begins a build. The first definition under a name and schema version keeps the pair.
+ * @param snapshot the log snapshot that it begins with; `null`: it begins with the log's first entry.
  * @throws JournalError
  */
 export async function beginBuild(
   db: Queryable,
   definition: IndexDefinition,
   logId: string,
-  snapshot: SnapshotMark | null,
+  snapshot: SnapshotId | null,
 ): Promise<BegunBuild> {
+  const { name, schemaVersion, fingerprint } = definition;
   const answer = object(
-    await call(db, 'retl.begin_index_build($1,$2,$3,$4,$5,$6,$7)', [
-      definition.name,
-      definition.schemaVersion,
-      hashBytes(definition.fingerprint),
+    await call(db, 'retl.begin_index_build($1,$2,$3,$4,$5)', [
+      name,
+      schemaVersion,
+      hashBytes(fingerprint),
       logId,
-      snapshot?.id ?? null,
-      snapshot?.boundary ?? null,
-      snapshot === null ? null : hashBytes(snapshot.digest),
+      snapshot,
     ]),
   );
   const kind = text(answer, 'kind') as BegunBuild['kind'];
@@ -193,18 +199,30 @@ export async function recordsOf(
 
 const GENESIS = sha256FromHex('0'.repeat(64));
 
-/** What the log says of a position. @param snapshot the log snapshot that the checkpoint names @throws JournalError */
+/**
+ * What the log says of a checkpoint's position.
+ * @param snapshot the log snapshot that its build began with
+ * @throws JournalError
+ */
 export async function logStateAt(
   db: Queryable,
   position: LogPosition,
-  snapshot: SnapshotMark | null,
+  snapshot: SnapshotId | null,
 ): Promise<LogState> {
   // The head first: an entry that is appended in between is not taken for one that is missing.
   const { logId, position: head, earliest } = await logHead(db);
   const query = `select encode(entry_hash, 'hex') as entry_hash from retl.log_entry where position = $1`;
   const [row] = await run(db, query, [position]);
   const entryHash = row === undefined ? null : sha256FromHex(text(row, 'entry_hash'));
-  return { logId, head, earliest, entryHash: position === 0n ? GENESIS : entryHash, snapshot };
+  const mark = snapshot === null ? null : await snapshotMark(db, snapshot);
+  return { logId, head, earliest, entryHash: position === 0n ? GENESIS : entryHash, snapshot: mark };
+}
+
+/** `null`: there is none of this id, or it is not complete. */
+async function snapshotMark(db: Queryable, snapshot: SnapshotId): Promise<SnapshotMark | null> {
+  const found = await logSnapshot(db, snapshot);
+  if (found === null || found.digest === null) return null;
+  return { id: found.id, boundary: found.boundary, digest: found.digest };
 }
 
 function decodeBuild(row: Row): IndexBuild {

@@ -3,11 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Checkpoint } from '../../src/domain/checkpoint.ts';
-import type {
-  CheckpointMark,
-  IndexDefinition,
-  SnapshotMark,
-} from '../../src/domain/checkpoint-validation.ts';
+import type { CheckpointMark, IndexDefinition } from '../../src/domain/checkpoint-validation.ts';
 import { type LogPosition, logPosition, sha256FromHex } from '../../src/domain/ids.ts';
 import { checkResume, markOf, refusalOf, storeCheckpoint } from '../../src/indexing/checkpoints.ts';
 import { verifyCheckpoints } from '../../src/indexing/verify-checkpoints.ts';
@@ -23,6 +19,7 @@ import {
   putCheckpoint,
 } from '../../src/journal/checkpoints.ts';
 import { logHead } from '../../src/journal/log.ts';
+import { compactTo } from '../support/compact.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun, shaHex } from '../support/journal-run.ts';
 
@@ -39,11 +36,12 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([journal.close(), restored.close()]));
 
+const hash = (text: string) => sha256FromHex(shaHex(text));
 let serial = 0;
 const definitionOf = (change: Partial<IndexDefinition> = {}): IndexDefinition => ({
   name: `index-${serial++}`,
   schemaVersion: 3,
-  fingerprint: sha256FromHex(shaHex('definition')),
+  fingerprint: hash('definition'),
   ...change,
 });
 
@@ -74,9 +72,9 @@ interface Built {
 /** An index that has replayed up to each of the positions, and has made a checkpoint there. */
 async function indexAt(
   positions: readonly number[],
-  options: { snapshot?: SnapshotMark; change?: Partial<Checkpoint> } = {},
+  options: { at?: TestJournal; snapshot?: bigint; change?: Partial<Checkpoint> } = {},
 ): Promise<Built> {
-  const db = journal.runtime;
+  const db = (options.at ?? journal).runtime;
   const { logId } = await logHead(db);
   const begun = await beginBuild(db, definitionOf(), logId, options.snapshot ?? null);
   const build = begun.kind === 'begun' ? await buildOf(db, begun.build) : null;
@@ -99,12 +97,11 @@ async function indexAt(
 /** `valid` and where replay goes on, or the code and what follows from it. */
 async function verdict(
   { mark, build }: Built,
-  options: { at?: TestJournal; definition?: Partial<IndexDefinition>; snapshot?: SnapshotMark } = {},
+  options: { at?: TestJournal; definition?: Partial<IndexDefinition>; artifacts?: TestJournal } = {},
 ): Promise<string> {
-  const { at = journal, definition = {}, snapshot = null } = options;
-  const store = journalArtifacts(journal.runtime);
-  const now = { ...build.definition, ...definition };
-  const validation = await checkResume(at.runtime, store, mark, now, snapshot);
+  const { at = journal, definition = {}, artifacts = at } = options;
+  const store = journalArtifacts(artifacts.runtime);
+  const validation = await checkResume(at.runtime, store, mark, { ...build.definition, ...definition });
   if (validation.kind === 'valid') return `valid: ${validation.replayFrom}`;
   return `${validation.code}: ${validation.remedy}`;
 }
@@ -135,17 +132,17 @@ describe('going on from a checkpoint', () => {
     expect(await verdict(built, { definition: { schemaVersion: 4 } })).toBe(
       'index.schema-changed: full-replay',
     );
-    const fingerprint = sha256FromHex(shaHex('another'));
+    const fingerprint = hash('another');
     expect(await verdict(built, { definition: { fingerprint } })).toBe('index.definition-changed: stop');
   });
 
   test('an index that is pointed at a journal restored to an earlier time is ahead, and once that has grown, diverged', async () => {
     const built = await indexAt([2]);
-    expect(await verdict(built, { at: restored })).toBe('index.ahead-of-log: stop');
+    expect(await verdict(built, { at: restored, artifacts: journal })).toBe('index.ahead-of-log: stop');
     const rows = rowsOf({ other: '1' });
     for (let i = 0; i < 2; i++) await ScriptedRun.whole(restored.runtime, { mirror: 'vip' }, rows);
     expect((await logHead(restored.runtime)).position).toBeGreaterThan(1n);
-    expect(await verdict(built, { at: restored })).toBe('index.log-diverged: stop');
+    expect(await verdict(built, { at: restored, artifacts: journal })).toBe('index.log-diverged: stop');
   });
 
   test('an index that is pointed at another journal stops, however far its log goes', async () => {
@@ -153,13 +150,26 @@ describe('going on from a checkpoint', () => {
     expect(await verdict({ build, mark: { ...mark, logId: randomUUID() } })).toBe('index.other-log: stop');
   });
 
-  test('a log snapshot that is gone, or is another one now, stops', async () => {
-    const snapshot = { id: 1n, boundary: logPosition(2), digest: sha256FromHex(shaHex('snapshot')) };
-    const built = await indexAt([3], { snapshot });
-    expect(await verdict(built, { snapshot })).toBe('valid: 4');
-    expect(await verdict(built)).toBe('index.snapshot-mismatch: stop');
-    const other = { ...snapshot, digest: sha256FromHex(shaHex('other')) };
-    expect(await verdict(built, { snapshot: other })).toBe('index.snapshot-mismatch: stop');
+  test('a log snapshot must be there as it was, and the log after it readable', async () => {
+    const compacted = await createTestJournal();
+    try {
+      for (const ids of [{ a: '1' }, { b: '1' }, { c: '1' }])
+        await ScriptedRun.whole(compacted.runtime, { mirror: 'vip' }, rowsOf(ids));
+      const { id } = await compactTo(compacted.runtime, 3);
+      const built = await indexAt([3, 4], { at: compacted, snapshot: id });
+      expect(await verdict(built, { at: compacted })).toBe('valid: 5');
+      const other = { ...built.mark, snapshot: { id, boundary: logPosition(2), digest: hash('snapshot') } };
+      expect(await verdict({ ...built, mark: other }, { at: compacted })).toBe(
+        'index.snapshot-mismatch: stop',
+      );
+      await compactTo(compacted.runtime, 6);
+      expect(await verdict(built, { at: compacted })).toBe('index.past-compaction: full-replay');
+      const { name } = built.build.definition;
+      const audited = await verifyCheckpoints(compacted.runtime, journalArtifacts(compacted.runtime), name);
+      expect(audited).toEqual({ builds: 1, checked: 2, faults: [] });
+    } finally {
+      await compacted.close();
+    }
   });
 
   test('an artifact that is damaged, lost or of another type stops, and is named', async () => {
@@ -208,13 +218,8 @@ describe('writing', () => {
 });
 
 describe('an audit', () => {
-  const audit = ({ build }: Built, snapshot: SnapshotMark | null = null) =>
-    verifyCheckpoints(
-      journal.runtime,
-      journalArtifacts(journal.runtime),
-      build.definition.name,
-      async () => snapshot,
-    );
+  const audit = ({ build }: Built) =>
+    verifyCheckpoints(journal.runtime, journalArtifacts(journal.runtime), build.definition.name);
 
   test('goes through all checkpoints of all builds, and finds nothing where nothing is wrong', async () => {
     const built = await indexAt([0, 1, 2, 5]);
@@ -223,12 +228,7 @@ describe('an audit', () => {
     await beginBuild(journal.runtime, { ...built.build.definition, schemaVersion: 4 }, logId, null);
     expect(await audit(built)).toEqual({ builds: 2, checked: 4, faults: [] });
     expect(
-      await verifyCheckpoints(
-        journal.runtime,
-        journalArtifacts(journal.runtime),
-        `${name}-not`,
-        async () => null,
-      ),
+      await verifyCheckpoints(journal.runtime, journalArtifacts(journal.runtime), `${name}-not`),
     ).toEqual({ builds: 0, checked: 0, faults: [] });
   });
 

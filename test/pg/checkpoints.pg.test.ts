@@ -1,7 +1,7 @@
 /** Indexes in the journal: definitions, builds, and chains of checkpoints that two builders cannot fork. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { IndexDefinition, SnapshotMark } from '../../src/domain/checkpoint-validation.ts';
+import type { IndexDefinition } from '../../src/domain/checkpoint-validation.ts';
 import { type BuildId, buildId, logPosition, type Sha256, sha256FromHex } from '../../src/domain/ids.ts';
 import {
   beginBuild,
@@ -15,6 +15,7 @@ import {
   recordsOf,
 } from '../../src/journal/checkpoints.ts';
 import { logHead, readEntries } from '../../src/journal/log.ts';
+import { compactTo } from '../support/compact.ts';
 import { createTestJournal, stateOf, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun, shaHex } from '../support/journal-run.ts';
 
@@ -42,8 +43,8 @@ beforeAll(async () => {
 });
 afterAll(() => journal.close());
 
-async function begin(of = definition(), snapshot: SnapshotMark | null = null): Promise<BuildId> {
-  const begun = await beginBuild(journal.runtime, of, logId, snapshot);
+async function begin(of = definition()): Promise<BuildId> {
+  const begun = await beginBuild(journal.runtime, of, logId, null);
   if (begun.kind !== 'begun') throw new Error(begun.kind);
   return begun.build;
 }
@@ -83,12 +84,11 @@ describe('definitions', () => {
 
 describe('builds', () => {
   test('a build keeps what it began with, and builds of one index are listed newest first', async () => {
-    const snapshot = { id: 7n, boundary: logPosition(2), digest: hash('snapshot') };
     const of = definition({ name: 'listed' });
-    const [first, second] = [await begin(of), await begin(of, snapshot)];
+    const [first, second] = [await begin(of), await begin(of)];
     expect(second).toBeGreaterThan(first);
     expect(await buildsOf(journal.runtime, 'listed', null, 10)).toMatchObject([
-      { build: second, definition: of, logId, snapshot },
+      { build: second, definition: of, logId, snapshot: null },
       { build: first, definition: of, logId, snapshot: null },
     ]);
     expect(await buildsOf(journal.runtime, 'listed', null, 1)).toMatchObject([{ build: second }]);
@@ -210,12 +210,6 @@ describe('checkpoints', () => {
     expect(await newestCheckpoint(journal.runtime, build)).toBeNull();
   });
 
-  test('a build that began with a log snapshot has none before its boundary', async () => {
-    build = await begin(definition(), { id: 1n, boundary: logPosition(4), digest: hash('snapshot') });
-    expect(await stateOf(put(draft(3, null)))).toBe('RM003');
-    expect(await put(draft(4, null))).toEqual({ kind: 'recorded' });
-  });
-
   test('rule 6: nobody changes, deletes or forks what is recorded, its owner neither', async () => {
     const two = draft(2, null);
     await put(two);
@@ -229,6 +223,46 @@ describe('checkpoints', () => {
     const fork = `insert into retl.checkpoint (build_id, position, reference, previous, entry_hash)
       values ($1, 6, sha256('fork'), null, sha256('x'))`;
     expect(await stateOf(journal.owner.query(fork, [build]))).toBe('23505');
+  });
+});
+
+describe('a log that has been compacted', () => {
+  let compacted: TestJournal;
+  beforeAll(async () => {
+    compacted = await createTestJournal();
+    for (const ids of [{ a: '1' }, { b: '1' }, { c: '1' }])
+      await ScriptedRun.whole(compacted.runtime, { mirror: 'vip' }, rowsOf(ids));
+  });
+  afterAll(() => compacted.close());
+
+  test('builds begin with its newest snapshot, keep which that was, and have no checkpoint before its boundary', async () => {
+    const db = compacted.runtime;
+    const log = await logHead(db);
+    const beginWith = (snapshot: bigint | null) => beginBuild(db, definition(), log.logId, snapshot);
+    const first = await compactTo(db, 3);
+    expect(await beginWith(null)).toEqual({ kind: 'compacted' });
+    expect(await beginWith(first.id + 1n)).toEqual({ kind: 'no-such-snapshot' });
+    const begun = await beginWith(first.id);
+    if (begun.kind !== 'begun') throw new Error(begun.kind);
+    const snapshot = { id: first.id, boundary: 3n, digest: first.digest };
+    expect(await buildOf(db, begun.build)).toMatchObject({ snapshot });
+
+    const { entryHash } = await logStateAt(db, logPosition(3), null);
+    if (entryHash === null) throw new Error('no entry');
+    const draft = { build: begun.build, reference: hash('one'), previous: null, logId: log.logId, entryHash };
+    expect(await stateOf(putCheckpoint(db, { ...draft, position: logPosition(2) }))).toBe('RM003');
+    expect(await putCheckpoint(db, { ...draft, position: logPosition(3) })).toEqual({ kind: 'recorded' });
+
+    await compactTo(db, 5);
+    expect(await beginWith(first.id)).toEqual({ kind: 'no-such-snapshot' });
+    expect(await logStateAt(db, logPosition(3), first.id)).toEqual({
+      logId: log.logId,
+      head: log.position,
+      earliest: 6n,
+      entryHash,
+      snapshot,
+    });
+    expect(await logStateAt(db, logPosition(3), 1_000_000n)).toMatchObject({ snapshot: null });
   });
 });
 
