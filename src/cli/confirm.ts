@@ -32,7 +32,10 @@ export async function confirm(
   terminal.on('SIGINT', () => stopped.abort());
   terminal.on('close', () => stopped.abort());
   const prompt = agree === 'yes' ? `${question}? Type yes to go on: ` : `${question} [y/N]? `;
-  const answer = await terminal.question(prompt, { signal: stopped.signal }).catch(() => '');
+  const answer = await terminal.question(prompt, { signal: stopped.signal }).catch(() => {
+    process.stderr.write('\n');
+    return '';
+  });
   terminal.close();
   const said = answer.trim().toLowerCase();
   if (said !== 'yes' && said !== agree)

@@ -25,6 +25,8 @@ export async function follow(
   all: readonly Followed[],
   options: FollowOptions,
 ): Promise<ExitCode> {
+  // Whatever ends the process before the runs have ended (a reader that closes the pipe): it says nothing of them.
+  process.exitCode = EXIT.interrupted;
   const open = new Map(all.map((one) => [one.mirror, one]));
   const board = new ProgressBoard(output, [...open.keys()], temporal.taskQueue);
   const interrupts = new Interrupts(output, temporal, board, open);
@@ -43,9 +45,9 @@ export async function follow(
   try {
     return worstExit(await Promise.all(watchers));
   } finally {
+    interrupts.stop();
     output.redraw([]);
     looking.abort();
-    interrupts.stop();
   }
 }
 

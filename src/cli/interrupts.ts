@@ -17,8 +17,11 @@ export class Interrupts {
   /** Resolves when the watcher leaves. */
   readonly left: Promise<'left'>;
   #isAsking = false;
+  /** While a question stands there: takes it away. */
+  #withdraw: () => void = () => undefined;
   #leave: () => void = () => undefined;
-  readonly #listener = () => this.#interrupted();
+  readonly #interrupt = () => this.#interrupted();
+  readonly #terminate = () => this.#goAway();
 
   constructor(
     private readonly output: Output,
@@ -30,44 +33,82 @@ export class Interrupts {
     this.left = new Promise((resolve) => {
       this.#leave = () => resolve('left');
     });
-    process.on('SIGINT', this.#listener);
-    process.on('SIGTERM', this.#listener);
+    process.on('SIGINT', this.#interrupt);
+    process.on('SIGTERM', this.#terminate);
   }
 
+  /** Nothing is followed any more: an open question needs no answer. */
   stop(): void {
-    process.off('SIGINT', this.#listener);
-    process.off('SIGTERM', this.#listener);
+    process.off('SIGINT', this.#interrupt);
+    process.off('SIGTERM', this.#terminate);
+    this.#withdraw();
+    this.output.release();
   }
 
   #interrupted(): void {
     if (this.#isAsking) process.exit(EXIT.interrupted);
     this.#isAsking = true;
-    if (this.output.isInteractive) {
-      this.#ask().catch(() => this.#leave());
-      return;
-    }
+    if (this.output.isInteractive) this.#ask().catch(() => this.#goAway());
+    else this.#goAway();
+  }
+
+  #goAway(): void {
     this.#sayLeft();
     this.#leave();
   }
 
   async #ask(): Promise<void> {
-    this.board.hide(true);
+    this.output.hold();
+    const answer = await this.#answer();
+    this.output.release();
+    if (answer === 'leave') return this.#goAway();
+    if (answer === 'cancel') await this.#cancelAll();
+    this.#isAsking = false;
+    this.board.draw();
+  }
+
+  /** Until it is one of those that were offered; the end of the input leaves. */
+  async #answer(): Promise<'leave' | 'cancel' | 'watch'> {
     const terminal = createInterface({ input: process.stdin, output: process.stderr });
-    terminal.on('SIGINT', () => process.exit(EXIT.interrupted));
-    const what = this.followed.size === 1 ? 'it' : 'them';
-    const question = `Leave ${what} running [l], cancel ${what} [c], or go on watching [w]? `;
-    const answer = (await terminal.question(question)).trim().toLowerCase();
-    terminal.close();
-    if (answer === 'c') {
+    const gone = new AbortController();
+    // The terminal is raw while it asks: this is the second Ctrl-C.
+    terminal.on('SIGINT', () => {
+      process.stderr.write('\n');
+      process.exit(EXIT.interrupted);
+    });
+    terminal.on('close', () => gone.abort());
+    this.#withdraw = () => {
+      process.stderr.write('\n');
+      terminal.close();
+    };
+    const question = `Leave ${this.#them} running [l], cancel ${this.#them} [c], or go on watching [w]? `;
+    try {
+      for (;;) {
+        const said = await terminal.question(question, { signal: gone.signal });
+        const answer = ANSWERS[said.trim().toLowerCase()];
+        if (answer !== undefined) return answer;
+      }
+    } catch {
+      return 'leave';
+    } finally {
+      this.#withdraw = () => undefined;
+      terminal.close();
+    }
+  }
+
+  get #them(): string {
+    return this.followed.size === 1 ? 'it' : 'them';
+  }
+
+  async #cancelAll(): Promise<void> {
+    const what = this.#them;
+    try {
       for (const { mirror, execution } of this.followed.values())
         await signalMirror(this.temporal, mirror, 'cancel', execution.workflowId);
       this.output.note(`Asked ${what} to cancel: requests under way are finished and recorded first.`);
-    } else if (answer !== 'w') {
-      this.#sayLeft();
-      this.#leave();
+    } catch {
+      this.output.note(`Temporal cannot be asked to cancel ${what} now: try again.`);
     }
-    this.#isAsking = false;
-    this.board.hide(false);
   }
 
   #sayLeft(): void {
@@ -79,3 +120,10 @@ export class Interrupts {
     }
   }
 }
+
+const ANSWERS: { readonly [said: string]: 'leave' | 'cancel' | 'watch' } = {
+  '': 'leave',
+  l: 'leave',
+  c: 'cancel',
+  w: 'watch',
+};

@@ -6,9 +6,12 @@ import { showFailure } from './failures.ts';
 import { Output } from './output.ts';
 import { buildProgram } from './program.ts';
 
-// `retl runs | head` closes our output early; that is no error.
+// `retl runs | head` closes our output early; that is no error. Whoever closes our remarks may still read the result.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? (process.exitCode ?? 0) : 1);
+});
+process.stderr.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') process.exit(1);
 });
 
 const json = process.argv.includes('--json');
@@ -19,6 +22,12 @@ try {
   const debug = process.argv.includes('--debug');
   process.exitCode = showFailure(new Output({ json, color: false, debug }), error);
 }
+
+// The command has said all: what a library still had in mind (a call to Temporal that it would try again) is nobody's business.
+await Promise.all(
+  [process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write('', done))),
+);
+process.exit();
 
 /** A shell asks what may stand at the cursor; it is answered, and ended, whatever may still be open. */
 async function answerShell(args: readonly string[]): Promise<void> {

@@ -14,6 +14,8 @@ export interface OutputOptions {
 export class Output {
   /** Lines that the next redrawing takes the place of. */
   #drawn = 0;
+  /** What is written while a person is asked something; `null`: nobody is. */
+  #held: (() => void)[] | null = null;
 
   constructor(
     readonly options: OutputOptions,
@@ -40,30 +42,48 @@ export class Output {
 
   /** Part of the result, for people. */
   line(text = ''): void {
-    if (!this.json) this.stdout.write(`${text}\n`);
+    if (!this.json) this.#write(this.stdout, `${text}\n`);
   }
 
   /** A remark beside the result, for people. */
   note(text: string): void {
-    if (!this.json) this.stderr.write(`${text}\n`);
+    if (!this.json) this.#write(this.stderr, `${text}\n`);
   }
 
   /** The result, for programs: one JSON document. */
   document(value: unknown): void {
-    if (this.json) this.stdout.write(`${JSON.stringify(value, plain, 2)}\n`);
+    if (this.json) this.#write(this.stdout, `${JSON.stringify(value, plain, 2)}\n`);
   }
 
   /** One step of a result that comes bit by bit, for programs: one JSON text per line. */
   event(value: unknown): void {
-    if (this.json) this.stdout.write(`${JSON.stringify(value, plain)}\n`);
+    if (this.json) this.#write(this.stdout, `${JSON.stringify(value, plain)}\n`);
   }
 
   /** Draws lines in the place of those drawn before, with the cursor in the last; none clears them. */
   redraw(lines: readonly string[]): void {
-    if (!this.isInteractive) return;
+    if (!this.isInteractive || this.#held !== null) return;
     const up = this.#drawn > 1 ? `\x1b[${this.#drawn - 1}A` : '';
     this.stderr.write(`${up}\r\x1b[J${lines.join('\n')}`);
     this.#drawn = lines.length;
+  }
+
+  /** From now on nothing is written, so that a question stays to be read. */
+  hold(): void {
+    this.redraw([]);
+    this.#held ??= [];
+  }
+
+  /** Writes what was held, in its order. */
+  release(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const write of held) write();
+  }
+
+  #write(stream: NodeJS.WriteStream, text: string): void {
+    if (this.#held === null) stream.write(text);
+    else this.#held.push(() => stream.write(text));
   }
 
   style(style: Style, text: string): string {

@@ -17,7 +17,6 @@ interface Shown {
 
 export class ProgressBoard {
   readonly #lines = new Map<string, Shown>();
-  #isHidden = false;
 
   constructor(
     private readonly output: Output,
@@ -40,19 +39,13 @@ export class ProgressBoard {
   above(write: () => void): void {
     this.output.redraw([]);
     write();
-    this.#draw();
+    this.draw();
   }
 
   /** The run has ended: `write` says how. */
   end(mirror: string, write: () => void): void {
     this.#lines.delete(mirror);
     this.above(write);
-  }
-
-  /** While a question is asked, nothing may be drawn over it. */
-  hide(isHidden: boolean): void {
-    if (isHidden) this.output.redraw([]);
-    this.#isHidden = isHidden;
   }
 
   #progress(mirror: string, progress: Progress): void {
@@ -74,12 +67,11 @@ export class ProgressBoard {
 
   #redraw(mirror: string, text: string): void {
     this.#lines.set(mirror, { text, key: '', at: 0 });
-    this.#draw();
+    this.draw();
   }
 
   /** As many lines as the terminal has room for: it could not take back what has left its top. */
-  #draw(): void {
-    if (this.#isHidden) return;
+  draw(): void {
     const lines = [...this.#lines].map(([mirror, { text }]) =>
       `${this.#width === 0 ? '' : mirror.padEnd(this.#width)}${text}`.slice(
         0,
