@@ -7,6 +7,8 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type ArtifactReference, hexOf } from '../../src/domain/ids.ts';
 import { FileArtifacts } from '../../src/indexing/artifacts/files.ts';
+import { openArtifacts } from '../../src/indexing/artifacts/open.ts';
+import { artifactOptions } from '../../src/indexing/artifacts/options.ts';
 import { referenceOf } from '../../src/journal/artifact-store.ts';
 import { describeArtifactStore, packed } from './artifacts.contract.ts';
 
@@ -25,6 +27,53 @@ describeArtifactStore('files', async () => {
     remove: (reference) => rm(pathOf(folder, reference)),
     close: () => rm(folder, { recursive: true }),
   };
+});
+
+test('a relative folder is looked for in the project’s', async () => {
+  const project = await mkdtemp(join(tmpdir(), 'retl-artifacts-'));
+  onTestFinished(() => rm(project, { recursive: true }));
+  await mkdir(join(project, 'kept'));
+  const journal = { query: () => Promise.reject(new Error('not asked')) };
+  const { store } = await openArtifacts(
+    artifactOptions.parse({ type: 'files', folder: 'kept' }),
+    journal,
+    project,
+  );
+  const put = await store.put({ type: 'test.bytes', bytes: Buffer.from('x') });
+  expect(await readdir(join(project, 'kept'))).toEqual(['sha256']);
+  expect(put.kind).toBe('stored');
+});
+
+const KEYS = { access_key_id: 'id', secret_access_key: 'key' };
+const S3 = { type: 's3', bucket: 'kept' };
+
+test.each<[object, readonly string[]]>([
+  [{ type: 'journal' }, []],
+  [{ type: 'files', folder: '/var/kept' }, []],
+  [S3, []],
+  [{ ...S3, ...KEYS, prefix: 'a/b c/ü/', endpoint: 'http://127.0.0.1:9000' }, []],
+  [{ ...S3, endpoint: 'http://store.example', allow_plain_http: true }, []],
+  [{}, ['type']],
+  [{ type: 'tape' }, ['type']],
+  [{ type: 'journal', folder: 'x' }, ['']],
+  [{ type: 'files' }, ['folder']],
+  [{ type: 's3' }, ['bucket']],
+  [{ ...S3, prefix: 'a' }, ['prefix']],
+  [{ ...S3, prefix: '/' }, ['prefix']],
+  [{ ...S3, prefix: 'a//' }, ['prefix']],
+  [{ ...S3, prefix: '../' }, ['prefix']],
+  [{ ...S3, prefix: 'a\n/' }, ['prefix']],
+  [{ ...S3, prefix: `${'ü'.repeat(350)}/` }, ['prefix']],
+  [{ ...S3, endpoint: 'http://store.example' }, ['endpoint']],
+  [{ ...S3, endpoint: 'https://user:word@store.example' }, ['endpoint']],
+  [{ ...S3, endpoint: 'store.example' }, ['endpoint']],
+  [{ ...S3, access_key_id: 'id' }, ['secret_access_key']],
+  [{ ...S3, secret_access_key: 'key' }, ['access_key_id']],
+  [{ ...S3, session_token: 'token' }, ['session_token']],
+  [{ ...S3, ca: 'no certificate' }, ['ca']],
+])('where artifacts are kept: %j', (input, faults) => {
+  const { error } = artifactOptions.safeParse(input);
+  expect((error?.issues ?? []).map(({ path }) => path.join('.'))).toEqual(faults);
 });
 
 describe('a folder of artifacts', () => {

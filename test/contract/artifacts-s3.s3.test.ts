@@ -1,50 +1,46 @@
 /** Artifacts as objects of a real store, with a proxy in between that loses answers. */
 
-import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hexOf } from '../../src/domain/ids.ts';
-import { S3Artifacts } from '../../src/indexing/artifacts/s3.ts';
+import { type OpenArtifacts, openArtifacts } from '../../src/indexing/artifacts/open.ts';
+import { artifactOptions } from '../../src/indexing/artifacts/options.ts';
 import { referenceOf } from '../../src/journal/artifact-store.ts';
-import type { S3Keys } from '../support/s3-server.ts';
 import { describeArtifactStore, packed } from './artifacts.contract.ts';
 import { isPut, useStore } from './destination-s3-kit.ts';
 
 const s3 = useStore();
 const PREFIX = 'retl/artifacts/';
 
-function clientOf(endpoint: string, keys: S3Keys): S3Client {
-  return new S3Client({
-    endpoint,
-    region: 'us-east-1',
-    forcePathStyle: true,
-    credentials: { accessKeyId: keys.access_key_id, secretAccessKey: keys.secret_access_key },
-    requestChecksumCalculation: 'WHEN_REQUIRED',
-    responseChecksumValidation: 'WHEN_REQUIRED',
-  });
-}
+const NO_JOURNAL = { query: () => Promise.reject(new Error('not asked')) };
 
-const open = (client: S3Client, bucket: string): Promise<S3Artifacts> =>
-  S3Artifacts.open(() => client, { bucket, prefix: PREFIX, timeoutMs: 10_000 });
+function open(
+  bucket: string,
+  keys = s3.server.writer,
+  endpoint = s3.server.endpoint,
+): Promise<OpenArtifacts> {
+  const options = artifactOptions.parse({ type: 's3', bucket, prefix: PREFIX, endpoint, ...keys });
+  return openArtifacts(options, NO_JOURNAL, '/');
+}
 
 describeArtifactStore('S3', async () => {
   const bucket = await s3.newBucket();
-  const clients = [0, 1].map(() => clientOf(s3.server.endpoint, s3.server.writer));
-  const [store, other] = await Promise.all(clients.map((client) => open(client, bucket)));
-  if (store === undefined || other === undefined) throw new Error('no stores');
+  const [one, other] = [await open(bucket), await open(bucket)];
   // Neighbours in the bucket that are no artifacts.
   await s3.put(bucket, `${PREFIX}sha256/README`, 'x');
   await s3.put(bucket, `${PREFIX}sha256/${'0'.repeat(64)}.bak`, 'x');
   await s3.put(bucket, `sha256/${'0'.repeat(64)}`, 'x');
   return {
-    store,
-    other,
+    store: one.store,
+    other: other.store,
     replace: async (reference, by) => {
       const Key = `${PREFIX}sha256/${hexOf(reference)}`;
       await s3.admin.send(new PutObjectCommand({ Bucket: bucket, Key, Body: packed(by) }));
     },
     remove: (reference) => s3.drop(bucket, `${PREFIX}sha256/${hexOf(reference)}`),
     close: async () => {
-      for (const client of clients) client.destroy();
+      one.close();
+      other.close();
     },
   };
 });
@@ -55,9 +51,9 @@ describe('a bucket of artifacts', () => {
 
   async function scene(keys = s3.server.writer, endpoint = `http://127.0.0.1:${s3.proxy.port}`) {
     const bucket = await s3.newBucket();
-    const client = clientOf(endpoint, keys);
-    onTestFinished(() => client.destroy());
-    return { bucket, client, store: await open(client, bucket) };
+    const { store, close } = await open(bucket, keys, endpoint);
+    onTestFinished(close);
+    return { bucket, store };
   }
 
   test('blind-replay: a put whose answer was lost is sent again, and finds its own object', async () => {
@@ -91,10 +87,11 @@ describe('a bucket of artifacts', () => {
 
   test('missing rights, a missing bucket and a wrong key are settings to mend, and say no more than a code', async () => {
     const reader = await scene(s3.server.reader);
-    const denied = { code: 'artifact.misconfigured', details: { code: 'AccessDenied' } };
+    const denied = { code: 'artifact.misconfigured', details: { code: 'AccessDenied', reference } };
     await expect(reader.store.put(given)).rejects.toMatchObject(denied);
     expect(await reader.store.get(reference)).toEqual({ kind: 'missing' });
-    const elsewhere = await open(reader.client, 'no-such-bucket');
+    const { store: elsewhere, close } = await open('no-such-bucket', s3.server.reader);
+    onTestFinished(close);
     for (const work of [() => elsewhere.get(reference), () => elsewhere.list(null, 1)])
       await expect(work()).rejects.toMatchObject({ code: 'artifact.misconfigured' });
     const stranger = await scene({ access_key_id: 'stranger', secret_access_key: 'top secret' });

@@ -44,19 +44,20 @@ export class FileArtifacts implements ArtifactStore {
     const { length } = artifact.bytes;
     if (length > MAX_ARTIFACT_BYTES) return { kind: 'too-large', bytes: length };
     const reference = referenceOf(artifact);
-    return inWords(async () => {
+    return inWords(reference, async () => {
       await this.#requireFolder();
       const kind = await this.#write(reference, packArtifact(artifact));
       if (kind === 'stored') return { kind, reference };
       const there = await this.#read(reference);
       // Gone again: somebody takes files away by hand.
-      if (there.kind === 'missing') throw new RetlError('artifact.unavailable', { code: 'taken-away' });
+      if (there.kind === 'missing')
+        throw new RetlError('artifact.unavailable', { code: 'taken-away', reference });
       return { kind: there.kind === 'found' ? 'present' : 'corrupt', reference };
     });
   }
 
   get(reference: ArtifactReference): Promise<GotArtifact> {
-    return inWords(async () => {
+    return inWords(reference, async () => {
       const got = await this.#read(reference);
       if (got.kind === 'missing') await this.#requireFolder();
       return got;
@@ -64,7 +65,7 @@ export class FileArtifacts implements ArtifactStore {
   }
 
   list(after: ArtifactReference | null, limit: number): Promise<readonly ArtifactReference[]> {
-    return inWords(async () => {
+    return inWords(null, async () => {
       await this.#requireFolder();
       const from = after === null ? '' : hexOf(after);
       const found: ArtifactReference[] = [];
@@ -168,14 +169,16 @@ async function namesIn(folder: string): Promise<readonly string[]> {
   }
 }
 
-async function inWords<T>(work: () => Promise<T>): Promise<T> {
+/** @throws RetlError with the system's code and the artifact that it is about, if any */
+async function inWords<T>(reference: ArtifactReference | null, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     const code = codeOf(error);
     if (error instanceof RetlError || code === '') throw error;
+    const details = { code, ...(reference === null ? {} : { reference }) };
     const unavailable = UNAVAILABLE.includes(code);
-    throw new RetlError(unavailable ? 'artifact.unavailable' : 'artifact.misconfigured', { code });
+    throw new RetlError(unavailable ? 'artifact.unavailable' : 'artifact.misconfigured', details);
   }
 }
 

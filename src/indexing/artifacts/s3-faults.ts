@@ -1,6 +1,7 @@
 /** What an error of the SDK, of the store or of the network means for the store of artifacts. The store's words stay out. */
 
 import { RetlError } from '../../domain/errors.ts';
+import type { ArtifactReference } from '../../domain/ids.ts';
 
 export type S3Fault =
   /** There is an object already, and the condition was that there is none. */
@@ -38,17 +39,19 @@ function withoutAnswer(name: string, system: string): S3Fault {
   return { kind: 'unavailable', code: system === '' ? word(name, 'no-answer') : system };
 }
 
-/** @returns RetlError `artifact.unavailable` or `artifact.misconfigured` */
-export function s3Error(fault: S3Fault): RetlError {
+/** @returns RetlError `artifact.unavailable` or `artifact.misconfigured`, with the artifact it is about, if any */
+export function s3Error(fault: S3Fault, reference: ArtifactReference | null): RetlError {
+  const about = reference === null ? {} : { reference };
   switch (fault.kind) {
     case 'misconfigured':
-      return new RetlError('artifact.misconfigured', { code: fault.code });
+      return new RetlError('artifact.misconfigured', { code: fault.code, ...about });
     case 'unavailable':
     case 'conflict':
-      return new RetlError('artifact.unavailable', { code: fault.code });
+      return new RetlError('artifact.unavailable', { code: fault.code, ...about });
     case 'exists':
     case 'missing':
-      return new RetlError('artifact.unavailable', { code: fault.kind });
+      // The store has said the one and the other by turns.
+      return new RetlError('artifact.unavailable', { code: fault.kind, ...about });
   }
 }
 

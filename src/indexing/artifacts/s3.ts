@@ -38,16 +38,11 @@ export class S3Artifacts implements ArtifactStore {
   readonly #client: S3Client;
   readonly #options: S3ArtifactOptions;
 
-  private constructor(sdk: Sdk, client: S3Client, options: S3ArtifactOptions) {
+  /** The client stays the caller's. */
+  constructor(sdk: Sdk, client: S3Client, options: S3ArtifactOptions) {
     this.#sdk = sdk;
     this.#client = client;
     this.#options = options;
-  }
-
-  /** The SDK is large: it is loaded where it is needed. @param connect makes the client, which stays the caller's. */
-  static async open(connect: (sdk: Sdk) => S3Client, options: S3ArtifactOptions): Promise<S3Artifacts> {
-    const sdk = await import('@aws-sdk/client-s3');
-    return new S3Artifacts(sdk, connect(sdk), options);
   }
 
   async put(artifact: Artifact): Promise<PutArtifact> {
@@ -59,12 +54,12 @@ export class S3Artifacts implements ArtifactStore {
       const fault = await this.#write(reference, packed);
       if (fault === null) return { kind: 'stored', reference };
       if (fault.kind === 'conflict' && sent < CONFLICTS) continue;
-      if (fault.kind !== 'exists') throw s3Error(fault);
+      if (fault.kind !== 'exists') throw s3Error(fault, reference);
       const there = await this.get(reference);
       // It may have been taken away since; then it is written once more.
       if (there.kind !== 'missing')
         return { kind: there.kind === 'found' ? 'present' : 'corrupt', reference };
-      if (sent === CONFLICTS) throw s3Error(fault);
+      if (sent === CONFLICTS) throw s3Error(fault, reference);
     }
   }
 
@@ -81,7 +76,7 @@ export class S3Artifacts implements ArtifactStore {
     } catch (error) {
       const fault = s3Fault(error);
       if (fault.kind === 'missing') return { kind: 'missing' };
-      throw s3Error(fault);
+      throw s3Error(fault, reference);
     }
     // Not read to its end: the connection goes with it.
     if (got.Body !== undefined && 'destroy' in got.Body) got.Body.destroy();
@@ -133,7 +128,7 @@ export class S3Artifacts implements ArtifactStore {
       const { Contents = [] } = await this.#client.send(command, this.#limits());
       return Contents.map(({ Key }) => Key ?? '');
     } catch (error) {
-      throw s3Error(s3Fault(error));
+      throw s3Error(s3Fault(error), null);
     }
   }
 
