@@ -1,16 +1,22 @@
 /** Artifacts as files of a folder. */
 
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type ArtifactReference, hexOf } from '../../src/domain/ids.ts';
+import { type ArtifactReference, hexOf, sha256 } from '../../src/domain/ids.ts';
 import { FileArtifacts } from '../../src/indexing/artifacts/files.ts';
 import { openArtifacts } from '../../src/indexing/artifacts/open.ts';
 import { artifactOptions } from '../../src/indexing/artifacts/options.ts';
-import { referenceOf } from '../../src/journal/artifact-store.ts';
+import { referenceOf, verifyArtifacts } from '../../src/journal/artifact-store.ts';
 import { describeArtifactStore, packed } from './artifacts.contract.ts';
+
+const WRITER = join(import.meta.dirname, 'artifacts-files-writer.ts');
 
 const pathOf = (folder: string, reference: ArtifactReference): string =>
   join(folder, 'sha256', hexOf(reference).slice(0, 2), hexOf(reference));
@@ -149,5 +155,27 @@ describe('a folder of artifacts', () => {
     await expect(new FileArtifacts(file).put(given)).rejects.toMatchObject({
       code: 'artifact.misconfigured',
     });
+  });
+
+  test('a writer that is killed at any instant leaves whole artifacts only, and all that it has told of', async () => {
+    const folder = await newFolder();
+    const told: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      const writer = spawn(process.execPath, ['--import', 'tsx', WRITER, folder], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const lines = createInterface({ input: writer.stdout });
+      lines.on('line', (line) => told.push(line));
+      await once(lines, 'line');
+      await sleep(30 * i);
+      writer.kill('SIGKILL');
+      await Promise.all([once(writer, 'exit'), once(lines, 'close')]);
+    }
+    const store = new FileArtifacts(folder);
+    const whole = told.filter((line) => line.length === 'sha256:'.length + 64).map(sha256);
+    const { checked, faults } = await verifyArtifacts(store, whole);
+    expect(faults).toEqual([]);
+    expect(checked).toBeGreaterThanOrEqual(whole.length);
+    expect(whole.length).toBeGreaterThanOrEqual(3);
   });
 });
