@@ -44,7 +44,10 @@ async function deliverAll(a: RunAttempt, w: OpenWriter, args: DeliverArgs): Prom
   const open = await openBatches(a.deps.journal, a.attempt);
   if (open.every((batch) => batch.state === 'staged')) {
     const asked = await deliverWindow(a, w, { ...args, resolveOnly: true });
-    if (asked.kind !== 'done' || args.resolveOnly || !(await mustSend(a, args.action))) return asked;
+    if (asked.kind !== 'done' || args.resolveOnly) return asked;
+    // Who is told to stop begins no other phase either.
+    if (!(await mustSend(a, args.action)))
+      return a.stop.aborted ? { kind: 'stopped', counts: asked.counts } : asked;
   }
   return (await attachWriter(a, w)) ?? deliverWindow(a, w, args);
 }

@@ -140,6 +140,23 @@ test('rule 10: once the finish is accepted the run is completed without a word t
   expect([mirror.contexts.length - opened, mirror.calls]).toEqual([0, []]);
 });
 
+test('cancel-late: who is told to stop sends nothing and begins no other phase, also where nothing is left to send', async () => {
+  const mirror = new RecordedMirror(journal, 'told-to-stop');
+  // The second run finds everything as it is.
+  for (const added of [5, 0]) {
+    await mirror.sealed(FIVE);
+    mirror.taken();
+    mirror.stopping = true;
+    expect(await mirror.deliver('upsert')).toMatchObject({ kind: 'stopped' });
+    expect(mirror.taken()).not.toContain('upsert');
+    mirror.stopping = false;
+    for (const action of ['upsert', 'remove'] as const)
+      expect(await mirror.deliver(action)).toMatchObject({ kind: 'done' });
+    await mirror.finish();
+    expect(await mirror.promote()).toMatchObject({ counts: { added } });
+  }
+});
+
 test('abort-erases: nothing is cleaned up while a call is uncertain, nor after a finish that has begun', async () => {
   const mirror = new RecordedMirror(journal, 'cleaned-up');
   mirror.answers.upsert = LOST;

@@ -42,6 +42,8 @@ export class RecordedMirror {
   mapped = 0;
   rows: readonly (readonly [id: string, v: string])[] = [];
   answers: Answers = {};
+  /** Whether activities are told to stop from their beginning. */
+  stopping = false;
   readonly settings: MirrorSettings;
   #ref: RunRef = { run: '', firstRunId: '' };
 
@@ -117,6 +119,7 @@ export class RecordedMirror {
       cluster: 'model',
       searchAttributes: false,
     });
+    if (this.stopping) env.cancel();
     return env.run(() => call(activities, this.#ref));
   }
 
