@@ -481,9 +481,9 @@ end
 $$;
 
 -- Takes away what nobody needs of the oldest runs that were closed more than p_age_ms ago, never less than a day: providers'
--- answers, and who attempted what. An operator's word, and which attempt it was, stays. At most about p_rows rows; returns how
--- many runs it has done with.
-create function retl.prune_closed(p_age_ms bigint, p_rows integer) returns integer
+-- answers, and who attempted what. An operator's word, and which attempt it was, stays. At most about p_rows rows. Returns
+-- jsonb {runs, more}: how many runs it has done with, and whether there may be more to do.
+create function retl.prune_closed(p_age_ms bigint, p_rows integer) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_run bigint;
@@ -519,7 +519,7 @@ begin
     update retl.run set receipts_pruned = true where run_id = v_run;
     v_runs := v_runs + 1;
   end loop;
-  return v_runs;
+  return jsonb_build_object('runs', v_runs, 'more', v_left <= 0 or v_runs = p_rows);
 end
 $$;
 

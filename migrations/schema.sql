@@ -612,7 +612,7 @@ function retl.promote(p_run bigint, p_epoch bigint)
 function retl.prune(p_run bigint, p_limit integer)
   returns integer, language plpgsql, security definer, body sha256:9830c19d99beb7fedcd10d7d16b74e5fc3dc667bc6ac2787fe2e39c234614b4e
 function retl.prune_closed(p_age_ms bigint, p_rows integer)
-  returns integer, language plpgsql, security definer, body sha256:ef9a1faecdf6f32700449e79d3b33f4acba7e6487d4bf71c396292125ed1d52e
+  returns jsonb, language plpgsql, security definer, body sha256:ad0bb7e281eb636354ad9a1771ee17edf924f76f6f78c4051eb400a27d4800d3
 function retl.pruned_receipt()
   returns text, language sql, immutable, body sha256:cf2399022852233ae7849db998852a268520c8239f6d91a56faaab20bcde8254
 function retl.put_artifact(p_reference bytea, p_type text, p_bytes bytea)

@@ -11,6 +11,7 @@ import { completionCommand } from './commands/completion.ts';
 import { devCommand } from './commands/dev.ts';
 import { explainCommand } from './commands/explain.ts';
 import { initCommand } from './commands/init.ts';
+import { logCommand } from './commands/log.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { pauseCommand } from './commands/pause.ts';
 import { planCommand } from './commands/plan.ts';
@@ -30,7 +31,7 @@ import { exitCodeLines } from './exit-codes.ts';
 const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand]],
   ['Run:', [planCommand, runCommand, statusCommand, runsCommand]],
-  ['Understand:', [explainCommand, rejectionsCommand]],
+  ['Understand:', [explainCommand, rejectionsCommand, logCommand]],
   ['Run regularly:', [schedulesCommand]],
   [
     'Control a run:',

@@ -5,7 +5,7 @@
  */
 
 import { type LogPosition, logPosition, runId, type Sha256, sha256FromHex } from '../domain/ids.ts';
-import { big, bigOrNull, date, number, object, type Row, text } from './decode.ts';
+import { big, bigOrNull, date, flag, number, object, type Row, text } from './decode.ts';
 import { call, type Queryable, run } from './pool.ts';
 
 /** Number of one log snapshot; 1 to 2^63−1, never used again. */
@@ -104,11 +104,16 @@ export async function sweepStep(db: Queryable, rows: number, graceMs: number): P
 /**
  * Takes away providers' answers and attempts of runs that were closed more than `ageMs` ago, at most about `rows` rows.
  * @param ageMs a day at least.
- * @returns how many runs are done with; 0: none is left, or the next one has more rows than that.
+ * @returns how many runs are done with, and whether there may be more to do.
  * @throws JournalError
  */
-export async function pruneClosed(db: Queryable, ageMs: number, rows: number): Promise<number> {
-  return Number(await call(db, 'retl.prune_closed($1, $2)', [ageMs, rows]));
+export async function pruneClosed(
+  db: Queryable,
+  ageMs: number,
+  rows: number,
+): Promise<{ readonly runs: number; readonly more: boolean }> {
+  const row = object(await call(db, 'retl.prune_closed($1, $2)', [ageMs, rows]));
+  return { runs: number(row, 'runs'), more: flag(row, 'more') };
 }
 
 export type Held = { readonly kind: 'held' } | { readonly kind: 'compacted'; readonly earliest: LogPosition };

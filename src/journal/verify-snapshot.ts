@@ -15,24 +15,23 @@ export type SnapshotVerdict =
       readonly rule: 'snapshot-digest' | 'snapshot-payload';
     };
 
-/** @param values also reads every payload and proves it by its hash. @throws JournalError */
+/** @throws JournalError */
 export async function verifySnapshot(
   db: Queryable,
   logId: string,
   snapshot: LogSnapshot,
-  values: boolean,
 ): Promise<SnapshotVerdict> {
   const digest = new SnapshotDigest(logId, snapshot.boundary, snapshot.boundaryHash);
   const forms = new WriteForms(db);
   let after: Parameters<typeof readSnapshotPage>[2] = null;
   for (;;) {
-    const page = await readSnapshotPage(db, snapshot.id, after, { values });
+    const page = await readSnapshotPage(db, snapshot.id, after, { values: true });
     if (page.kind === 'compacted') return { kind: 'compacted' };
     if (page.kind === 'end') break;
     for (const { target, members } of page.targets) {
       for (const member of members) {
         digest.add(target, member);
-        if (values && !(await isProven(forms, member)))
+        if (!(await isProven(forms, member)))
           return { kind: 'broken', position: logPosition(member.position), rule: 'snapshot-payload' };
       }
     }
