@@ -42,6 +42,7 @@ export async function* checkMirror(deps: Checker, settings: MirrorSettings): Asy
 async function* checkDestination(deps: Checker, settings: MirrorSettings): AsyncGenerator<CheckLine, void> {
   const { mirror } = settings;
   const problems: CheckLine[] = [];
+  const hints: CheckLine[] = [];
   for await (const line of attempt(mirror, 'destination', async () => {
     const bound = bindDestination(deps, settings);
     const writer = await bound.adapter.open(bound.connection, bound.options, readOnlyContext(deps, settings));
@@ -63,11 +64,14 @@ async function* checkDestination(deps: Checker, settings: MirrorSettings): Async
     } finally {
       await writer.close();
     }
+    for (const message of bound.adapter.hints?.(bound.options) ?? [])
+      hints.push({ kind: 'hint', mirror, subject: 'destination', message });
     return `${bound.adapter.type}: reachable, and ready to be written`;
   })) {
     if (line.kind === 'problem' || problems.length === 0) yield line;
   }
   yield* problems;
+  yield* hints;
 }
 
 /** What the first run of a target would stumble over; whether this target has had one, only the journal knows. */

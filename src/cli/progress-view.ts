@@ -2,6 +2,7 @@
 
 import { assertNever } from '../domain/assert-never.ts';
 import type { Progress, Waiting } from '../domain/messages.ts';
+import { reasonHint } from '../domain/reason-hints.ts';
 import type { RunCounts } from '../domain/run.ts';
 
 /** How far the present phase is, from 0 to 1; `null` where its size is not known. */
@@ -80,10 +81,15 @@ export function waitingWords(waiting: Waiting, now: number): string {
     case 'blocked':
       return waiting.batch === null
         ? `blocked: ${waiting.code}; mend it, then \`retl resume\` asks again`
-        : `blocked: ${waiting.code}${batch}; \`retl status\` says more, \`retl resolve\` decides`;
+        : `blocked: ${waiting.code}${batch}; \`retl status\` says more, \`retl resolve\` decides${hintOf(waiting.code)}`;
     default:
       return assertNever(waiting.kind);
   }
+}
+
+function hintOf(code: string): string {
+  const hint = reasonHint(code);
+  return hint === null ? '' : ` (${hint})`;
 }
 
 const BAR_WIDTH = 24;

@@ -101,6 +101,8 @@ PLAYGROUND_URL=postgres://…@localhost:5432/playground
 `;
 
 const GITIGNORE = `.env
+.env.*
+!.env.example
 .retl/
 `;
 

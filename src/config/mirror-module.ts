@@ -58,9 +58,12 @@ function loadWords(code: string | null, file: string): [string, string] {
   return code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
     ? [
         'Something that the module imports is not there.',
-        'Check its imports; install what they name beside retl.yaml.',
+        'Install what its imports name beside retl.yaml; `retl-mirror` itself from a checkout in which `npm run build` has run.',
       ]
-    : ['The module cannot be loaded.', `\`npx tsx ${file}\`, in the project’s folder, shows what it says.`];
+    : [
+        'The module cannot be loaded.',
+        `\`npx --yes tsx ${file}\`, in the project’s folder, shows what it says.`,
+      ];
 }
 
 /** A projection that stands in the mirror itself is a mapping by module like any other: this file's default export. */

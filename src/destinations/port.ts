@@ -286,6 +286,8 @@ export interface DestinationAdapter<Connection = unknown, Options = unknown> {
   frame(action: Action, options: Options): RequestFrame;
   /** Cross-checks options against the names of the mapped fields; returns problems in words. */
   checkFields(options: Options, identity: readonly string[], payload: readonly string[]): readonly string[];
+  /** Pure: what is valid, but will probably not do what its author expects; in words, with the remedy. Shown by `retl check`. */
+  hints?(options: Options): readonly string[];
   /**
    * Schemas of the payloads, where the provider has some: every member is held to them before the seal. They validate and
    * may not alter: a payload that a schema would change is refused like one that it refuses.

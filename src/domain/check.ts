@@ -25,4 +25,12 @@ export interface CheckPassed {
   readonly facts: string;
 }
 
-export type CheckLine = CheckProblem | CheckPassed;
+/** Right as far as can be seen, and yet worth a look before the first run. */
+export interface CheckHint {
+  readonly kind: 'hint';
+  readonly mirror: string | null;
+  readonly subject: CheckSubject;
+  readonly message: string;
+}
+
+export type CheckLine = CheckProblem | CheckPassed | CheckHint;

@@ -3,6 +3,7 @@
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
 import { type Parked, type Progress, RUN_ATTRIBUTES, type Waiting } from '../domain/messages.ts';
+import { reasonHint } from '../domain/reason-hints.ts';
 import type { Phase, RunCounts } from '../domain/run.ts';
 import type { Control } from './control.ts';
 import { progressQuery } from './messages.ts';
@@ -136,15 +137,13 @@ export class View {
     const lines = [
       `**${this.mirror}**: phase **${this.#phase}**${this.runId === null ? '' : `, run ${this.runId}`}`,
       '',
-      '| | planned | accepted |',
-      '|---|---|---|',
-      `| added | ${c.toAdd} | ${c.added} |`,
-      `| changed | ${c.toChange} | ${c.changed} |`,
-      `| removed | ${c.toRemove} | ${c.removed} |`,
-      `| unchanged | ${c.unchanged} | |`,
+      `- added: **${c.added}** of ${c.toAdd}`,
+      `- changed: **${c.changed}** of ${c.toChange}`,
+      `- removed: **${c.removed}** of ${c.toRemove}`,
+      `- unchanged: ${c.unchanged}`,
       ...(c.toRefresh === undefined
         ? []
-        : [`| of these, sent again | ${c.toRefresh} | ${c.refreshed ?? 0} |`]),
+        : [`- of these, sent again: **${c.refreshed ?? 0}** of ${c.toRefresh}`]),
       ...(c.uploaded === undefined ? [] : [`| uploaded | ${c.members} | ${c.uploaded} |`]),
       '',
       `${c.sourceRows} source rows, ${c.members} members, ${c.excluded} excluded, ${c.rejected} rejected`,
@@ -172,7 +171,9 @@ function waitingInWords(waiting: Waiting): string {
   const advice = settings
     ? 'Mend credentials, rights or settings; `resume` asks again.'
     : ADVICE[waiting.kind];
-  return `**Waits (${waiting.kind}: ${waiting.code}${since}${until}${batch}).** ${advice}`;
+  const hint = waiting.kind === 'blocked' ? reasonHint(waiting.code) : null;
+  const meaning = hint === null ? '' : ` (${waiting.code}: ${hint}.)`;
+  return `**Waits (${waiting.kind}: ${waiting.code}${since}${until}${batch}).** ${advice}${meaning}`;
 }
 
 /** What the guard asks, until when, and how to answer. */

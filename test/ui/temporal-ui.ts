@@ -39,7 +39,7 @@ beforeAll(async () => {
     executablePath,
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update'],
   });
-  page = await browser.newPage({ viewport: { width: 1360, height: 900 } });
+  page = await browser.newPage({ viewport: { width: 1360, height: 1100 } });
 });
 
 afterAll(async () => {
@@ -135,6 +135,7 @@ test('the list is filtered by mirror, phase and outcome', async () => {
   await listed('RetlPhase="parked"', 'mirror/example');
   await listed('RetlPhase="blocked"', 'mirror/newsletter');
   await listed('RetlMirror="example" AND RetlOutcome="completed"', 'mirror/example');
+  await listed('RetlPhase IN ("parked", "blocked")', 'mirror/newsletter');
   await picture('list');
 });
 

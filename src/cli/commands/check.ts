@@ -43,6 +43,7 @@ const line: z.ZodType<CheckLine> = z.discriminatedUnion('kind', [
     message: z.string(),
     remedy: z.string(),
   }),
+  z.object({ kind: z.literal('hint'), mirror: z.string().nullable(), subject, message: z.string() }),
   z.object({ kind: z.literal('passed'), mirror: z.string().nullable(), subject, facts: z.string() }),
 ]);
 
@@ -54,7 +55,7 @@ async function check(invocation: Invocation): Promise<ExitCode> {
   const stop = new AbortController();
   const interrupted = () => stop.abort();
   process.once('SIGINT', interrupted);
-  const counts = { passed: 0, problem: 0 };
+  const counts = { passed: 0, problem: 0, hint: 0 };
   const ended = exitOfWorker(child);
   for await (const value of jsonLines(child)) {
     const found = line.safeParse(value).data;
@@ -85,6 +86,10 @@ function show(output: Output, found: CheckLine): void {
   const about = [found.mirror, found.subject].filter((part) => part !== null).join(' ');
   if (found.kind === 'passed') {
     output.line(`${output.style('green', 'ok')}    ${output.style('bold', about)} ${found.facts}`);
+    return;
+  }
+  if (found.kind === 'hint') {
+    output.line(`${output.style('yellow', 'note')}  ${output.style('bold', about)} ${found.message}`);
     return;
   }
   const mark = output.style('red', 'error');

@@ -20,6 +20,7 @@ import type {
 import { ApiClient } from '../web-client.ts';
 import { type HttpConnection, httpConnectionSchema } from './connection.ts';
 import { httpFrame } from './frame.ts';
+import { httpHints } from './hints.ts';
 import { bodyShape, type HttpOptions, httpOptionsSchema, matches } from './options.ts';
 import { httpTargetKey, httpWriteForm } from './target.ts';
 import { placeholders } from './url.ts';
@@ -70,6 +71,8 @@ export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = 
   ): readonly string[] {
     return [...fieldProblems(options, identity, payload)];
   },
+
+  hints: httpHints,
 
   open(connection: HttpConnection, options: HttpOptions, context: WriterContext): Promise<Writer> {
     return Promise.resolve(new HttpWriter(new ApiClient(connection, context), options, context));
