@@ -93,4 +93,14 @@ describe('the table of artifacts', () => {
     expect(await as('retl_inspector', 'select bytes from retl.artifact')).toBe('42501');
     expect(await as('retl_reader', 'select bytes from retl.artifact')).toBeNull();
   });
+
+  test('a page of which the server itself says that it is damaged is a damaged artifact; other failures are failures', async () => {
+    const answering = (code: string) => {
+      const query = () => Promise.reject(Object.assign(new Error('invalid page'), { code }));
+      return journalArtifacts({ query }).get(referenceOf(given));
+    };
+    expect(await answering('XX001')).toEqual({ kind: 'corrupt' });
+    for (const code of ['08006', '42501', 'XX000'])
+      await expect(answering(code)).rejects.toMatchObject({ sqlState: code });
+  });
 });
