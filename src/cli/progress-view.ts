@@ -65,6 +65,7 @@ function guardWords({ toAdd, toChange, toRemove, unchanged }: RunCounts): string
 /** Why the run is not moving, and until when. `now` in ms since the epoch. */
 export function waitingWords(waiting: Waiting, now: number): string {
   const until = waiting.untilMs === null ? '' : `, next look in ${span(Math.max(0, waiting.untilMs - now))}`;
+  const within = waiting.untilMs === null ? '' : `, within ${span(Math.max(0, waiting.untilMs - now))}`;
   const since = waiting.sinceMs === undefined ? '' : ` for ${span(Math.max(0, now - waiting.sinceMs))}`;
   const batch = waiting.batch === null ? '' : ` (batch ${waiting.batch})`;
   switch (waiting.kind) {
@@ -77,7 +78,7 @@ export function waitingWords(waiting: Waiting, now: number): string {
     case 'draining':
       return `stopping: ${waiting.code}`;
     case 'parked':
-      return `parked by the guard: ${waiting.code}${until}; \`retl approve\` or \`retl reject\` answers`;
+      return `parked by the guard: ${waiting.code}; \`retl approve\` or \`retl reject\` answers${within}`;
     case 'blocked':
       return waiting.batch === null
         ? `blocked: ${waiting.code}; mend it, then \`retl resume\` asks again`

@@ -31,6 +31,7 @@ export function detailLines({ summary, run, asks, live, unresolved, style, now }
   return [
     `holds     ${whole(summary.held)} members`,
     ...exceptionLines(summary),
+    ...formerLines(summary),
     `last run  ${style(stateOf(run))}${reason === '' ? '' : `: ${reason}`}`,
     `          run ${run.runId}, started ${ago(run.openedAt, now)}, ${run.holder}`,
     `          ${countsWords(run.counts)}`,
@@ -44,6 +45,15 @@ function exceptionLines({ mirror, exceptions }: MirrorSummary): readonly string[
   if (exceptions === 0) return [];
   const which = `${counted(exceptions, 'member')} not as the source has ${exceptions === 1 ? 'it' : 'them'}`;
   return [`          ${which}, at the last completed run: rejected, \`retl rejections ${mirror}\``];
+}
+
+/** A target that the mirror has left keeps what it holds. */
+function formerLines({ formerTargets: { targets, members } }: MirrorSummary): readonly string[] {
+  if (targets === 0) return [];
+  const where = targets === 1 ? 'an earlier target holds' : `${whole(targets)} earlier targets hold`;
+  return [
+    `          ${where} ${counted(members, 'member')} still: left as it is, no run of this mirror looks there`,
+  ];
 }
 
 function askedLines(asks: ParkedRun | null, now: number): readonly string[] {

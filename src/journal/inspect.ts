@@ -3,7 +3,7 @@
 import type pg from 'pg';
 import type { GuardCode } from '../domain/messages.ts';
 import type { Phase, RunCounts, RunState } from '../domain/run.ts';
-import { date, dateOrNull, number, one, text, textOrNull } from './decode.ts';
+import { date, dateOrNull, flag, number, one, text, textOrNull } from './decode.ts';
 import { openJournal, run } from './pool.ts';
 import { decodeCounts } from './run-record.ts';
 
@@ -24,6 +24,8 @@ export interface RunSummary {
   readonly closedAt: Date | null;
   /** Which limit the guard asks about, while the run is open and parked; else `null`. */
   readonly parked: GuardCode | null;
+  /** Whether it mirrors into another target than the run before it: what is held there stays as it is. */
+  readonly changedTarget: boolean;
   readonly counts: RunCounts;
   /** On their way, staged, or of unknown outcome. */
   readonly unresolvedBatches: number;
@@ -40,6 +42,8 @@ export interface MirrorSummary {
   readonly baseline: string | null;
   /** Members that are not there as the source had them at the newest promotion: the destination rejected them (rule 5). */
   readonly exceptions: number;
+  /** Targets that it mirrored into before, and that hold members still: nobody looks at them any more. */
+  readonly formerTargets: { readonly targets: number; readonly members: number };
   readonly lastRun: RunSummary | null;
 }
 
@@ -64,6 +68,8 @@ const RUNS = `
   select r.run_id::text as run_id, m.name as mirror, coalesce(r.closing, 'open') as state, r.phase, r.reason,
     r.holder_namespace || '/' || r.holder_workflow_id as holder, r.released, r.opened_at, r.closed_at,
     case when r.closing is null then r.parked_code end as parked,
+    coalesce((select o.target_id <> r.target_id from retl.run o
+      where o.mirror_id = r.mirror_id and o.run_id < r.run_id order by o.run_id desc limit 1), false) as changed_target,
     coalesce(g.source_rows, 0) as source_rows, coalesce(g.members, 0) as members, coalesce(g.excluded, 0) as excluded,
     coalesce(r.planned_added, 0) as to_add, coalesce(r.planned_changed, 0) as to_change,
     coalesce(r.planned_removed, 0) as to_remove, coalesce(r.planned_unchanged, 0) as unchanged,
@@ -118,6 +124,7 @@ export async function listRuns(
     openedAt: date(row, 'opened_at'),
     closedAt: dateOrNull(row, 'closed_at'),
     parked: textOrNull(row, 'parked') as GuardCode | null,
+    changedTarget: flag(row, 'changed_target'),
     counts: decodeCounts(row),
     unresolvedBatches: number(row, 'unresolved'),
     unknownBatches: number(row, 'unknown'),
@@ -127,7 +134,8 @@ export async function listRuns(
 const MIRRORS = `
   select m.name as mirror, m.strategy, t.baseline, coalesce(t.held, 0) + coalesce(u.more, 0) as held,
     (select count(*) from retl.exception e join retl.generation g using (run_id)
-     where g.target_id = t.target_id and g.state = 'promoted') as exceptions
+     where g.target_id = t.target_id and g.state = 'promoted') as exceptions,
+    f.targets as former_targets, f.members as former_members
   from retl.mirror m
   left join lateral (
     select t.target_id, t.baseline, t.held from retl.target t where t.mirror_id = m.mirror_id
@@ -137,6 +145,14 @@ const MIRRORS = `
     select sum(case b.action when 'upsert' then b.added else -b.accepted end) as more
     from retl.batch b join retl.run r using (run_id)
     where r.target_id = t.target_id and b.state = 'settled' and not b.folded) u on true
+  cross join lateral (
+    select count(*) as targets, coalesce(sum(members), 0) as members from (
+      select o.held + coalesce((
+        select sum(case b.action when 'upsert' then b.added else -b.accepted end)
+        from retl.batch b join retl.run r using (run_id)
+        where r.target_id = o.target_id and b.state = 'settled' and not b.folded), 0) as members
+      from retl.target o where o.mirror_id = m.mirror_id and o.target_id <> t.target_id) other
+    where members > 0) f
   order by m.name`;
 
 /** Mirrors by name, each with what its newest target is known to hold. @throws JournalError */
@@ -152,6 +168,10 @@ export async function listMirrors(journal: pg.Pool): Promise<readonly MirrorSumm
         held: number(row, 'held'),
         baseline: textOrNull(row, 'baseline'),
         exceptions: number(row, 'exceptions'),
+        formerTargets: {
+          targets: number(row, 'former_targets'),
+          members: number(row, 'former_members'),
+        },
         lastRun: lastRun ?? null,
       };
     }),

@@ -75,6 +75,7 @@ const held = (mirror: string, runId: string): RunSummary => ({
   openedAt: new Date(0),
   closedAt: null,
   parked: null,
+  changedTarget: false,
   counts: NO_COUNTS,
   unresolvedBatches: 0,
   unknownBatches: 0,

@@ -101,6 +101,7 @@ test('counts-last-attempt: an open run that nobody holds is never shown as runni
     openedAt: new Date(0),
     closedAt: null,
     parked: null,
+    changedTarget: false,
     counts: COUNTS,
     unresolvedBatches: 0,
     unknownBatches: 0,

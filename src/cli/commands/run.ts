@@ -3,6 +3,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { TemporalClient } from '../../client/connect.ts';
 import type { StartOptions } from '../../client/start.ts';
+import { noteChangedTargets } from '../changed-target.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode, worstExit } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
@@ -69,6 +70,12 @@ async function run(invocation: Invocation): Promise<ExitCode> {
     }
     if (options.detach === true || started.length === 0) return worstExit(exits);
     const ended = await follow(output, temporal, started, { wait: options.wait === true });
+    if (ended !== EXIT.interrupted)
+      await noteChangedTargets(
+        output,
+        project,
+        started.map(({ mirror }) => mirror),
+      );
     return worstExit([...exits, ended]);
   });
 }

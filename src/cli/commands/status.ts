@@ -80,6 +80,7 @@ function never(mirror: string): Summary {
     held: 0,
     baseline: null,
     exceptions: 0,
+    formerTargets: { targets: 0, members: 0 },
     lastRun: null,
     asks: null,
   };
