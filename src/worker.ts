@@ -4,6 +4,7 @@
  * run would do, and ends.
  *
  *   RETL_PROJECT  folder of retl.yaml (or --project; default: the current folder)
+ *   RETL_METRICS  address to answer Prometheus on, or `off` (or --metrics; default: `metrics` of retl.yaml)
  *   TEMPORAL_*    Temporal's own environment configuration
  */
 
@@ -11,12 +12,14 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { noopMetricMeter } from '@temporalio/common';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { Dependencies } from './activities/deps.ts';
 import { createActivities } from './activities/index.ts';
 import { RunMetrics } from './activities/run-metrics.ts';
 import { expectValid, loadBase } from './config/load.ts';
+import { resolveMetrics } from './config/metrics-schema.ts';
 import { resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
 import { RetlError } from './domain/errors.ts';
 import { RUN_ATTRIBUTES } from './domain/messages.ts';
@@ -24,6 +27,7 @@ import type { TemporalSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
 import { check, plan } from './worker-check.ts';
+import { installRuntime, JournalWatch } from './worker-metrics.ts';
 import { configurationOf, DESTINATIONS, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
 /**
@@ -35,7 +39,10 @@ const SPARE_CONNECTIONS = 12;
 const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
-/** Runs a worker until it is told to stop; `ready` is called once it polls. */
+/**
+ * Runs a worker until it is told to stop; `ready` is called once it polls. Its metrics go where the SDK's runtime of this process
+ * was told to have them.
+ */
 export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<void> {
   const base = expectValid(await loadBase(setup.projectDir));
   const { env, readFile } = secretsOf(setup.projectDir);
@@ -44,6 +51,10 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
     max: ACTIVITIES_AT_ONCE + SPARE_CONNECTIONS,
   });
   const connection = await connect(resolveTemporal(base.temporal, { env, readFile }));
+  const meter = Runtime.instance().metricMeter;
+  const metrics = new RunMetrics(meter);
+  const watch = new JournalWatch(journal, meter, metrics, setup.logger);
+  let stopWatching = async () => {};
   try {
     await requireSchema(journal);
     const dependencies: Dependencies = {
@@ -52,7 +63,7 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
       destinations: setup.destinations,
       configuration: configurationOf(setup),
       logger: setup.logger,
-      metrics: new RunMetrics(Runtime.instance().metricMeter),
+      metrics,
       cluster: await clusterId(connection.native),
       searchAttributes: await hasAttributes(connection.native, connection.namespace),
     };
@@ -68,10 +79,13 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
       shutdownGraceTime: '1 second',
       shutdownForceTime: '1 minute',
     });
+    // Without an exporter nobody would hear of it.
+    if (meter !== noopMetricMeter) stopWatching = watch.start();
     const running = worker.run();
     ready();
     await running;
   } finally {
+    await stopWatching();
     await connection.native.close();
     await journal.end();
   }
@@ -135,6 +149,7 @@ async function main(): Promise<number> {
       check: { type: 'boolean', default: false },
       plan: { type: 'string' },
       identities: { type: 'string' },
+      metrics: { type: 'string' },
     },
   });
   const logger = new DefaultLogger('WARN');
@@ -145,7 +160,9 @@ async function main(): Promise<number> {
   };
   if (values.plan !== undefined) return plan(setup, values.plan, values.identities);
   if (values.check) return (await check(setup, positionals)) ? 0 : EXIT_USAGE;
-  Runtime.install({ logger, shutdownSignals: ['SIGINT', 'SIGTERM'] });
+  const { metrics } = expectValid(await loadBase(setup.projectDir));
+  const said = values.metrics ?? process.env.RETL_METRICS;
+  installRuntime(resolveMetrics(metrics, secretsOf(setup.projectDir), said), logger);
   await runWorker(setup, () => process.stdout.write(`${JSON.stringify({ ready: true })}\n`));
   return 0;
 }

@@ -32,6 +32,7 @@ export function environmentNames(file: YamlFile): readonly string[] {
 const LEVELS: { readonly [section: string]: number } = {
   journal: 1,
   temporal: 1,
+  metrics: 0,
   connections: 2,
   defaults: 2,
 };

@@ -1,6 +1,7 @@
 /** What `retl.yaml` may hold. Descriptions say what is valid at their place. */
 
 import { z } from 'zod';
+import { metricsInput } from './metrics-schema.ts';
 import { scheduleDefaultsInput } from './schedule-schema.ts';
 import { REFERENCE_FORMS } from './secrets.ts';
 import { sections } from './section-schemas.ts';
@@ -80,6 +81,7 @@ const environmentInput = z.strictObject({
     .describe('where runs of this environment are recorded: no other may share it')
     .optional(),
   temporal: temporalInput.optional(),
+  metrics: metricsInput.optional(),
   connections: z
     .record(
       connectionName,
@@ -95,6 +97,7 @@ const environmentInput = z.strictObject({
 export const projectInput = z.strictObject({
   journal: journalInput.describe('where runs are recorded: {url, owner_url}'),
   temporal: temporalInput.optional(),
+  metrics: metricsInput.optional(),
   connections: z
     .record(connectionName, connectionInput.describe('{type} and the options of that type'))
     .describe('the systems that mirrors read from and write to, by name'),
@@ -105,7 +108,7 @@ export const projectInput = z.strictObject({
         .string()
         .regex(ENVIRONMENT_NAME)
         .describe('a name of lower-case letters, digits, `_` and `-`, beginning with a letter'),
-      environmentInput.describe('{journal, temporal, connections, defaults}, the keys that differ'),
+      environmentInput.describe('{journal, temporal, metrics, connections, defaults}, the keys that differ'),
     )
     .describe('variants of this file, chosen with --env or RETL_ENV: what differs in each')
     .optional(),

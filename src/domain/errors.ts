@@ -7,6 +7,7 @@
 
 import type { CodeInfo, Recourse } from './code-info.ts';
 import { INDEX_CODES } from './index-codes.ts';
+import { METRICS_CODES } from './metrics-codes.ts';
 
 export type { Recourse } from './code-info.ts';
 
@@ -49,6 +50,7 @@ export const ERROR_CODES = {
     remedy: 'Check `temporal` in retl.yaml and TEMPORAL_*; `retl dev` starts a local server.',
     recourse: 'retry',
   },
+  ...METRICS_CODES,
   // source
   'source.connect': {
     meaning: 'The source database cannot be reached or refuses the connection.',

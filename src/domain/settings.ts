@@ -119,6 +119,19 @@ export interface TemporalSettings {
   readonly taskQueue: string;
 }
 
+/** Where a worker's metrics go. Its texts are, or contain, secret references. */
+export type MetricsSettings =
+  | { readonly kind: 'off' }
+  /** `address`: IP address and port that the worker answers scrapes on. */
+  | { readonly kind: 'prometheus'; readonly address: string }
+  | {
+      readonly kind: 'otel';
+      readonly url: string;
+      /** OTLP over HTTP; otherwise over gRPC. */
+      readonly http: boolean;
+      readonly headers: { readonly [name: string]: string };
+    };
+
 /** One entry of `connections` in `retl.yaml`; a source or destination adapter of this type knows its options. */
 export interface ConnectionSettings {
   readonly type: string;
@@ -134,6 +147,7 @@ export interface TagTable {
 export interface ProjectSettings {
   readonly journal: JournalSettings;
   readonly temporal: TemporalSettings;
+  readonly metrics: MetricsSettings;
   readonly connections: { readonly [name: string]: ConnectionSettings };
   /** In order of their names. */
   readonly mirrors: readonly MirrorSettings[];

@@ -13,6 +13,7 @@ test('a mirror is read into plain settings, its secrets left as references', asy
   expect(settings).toEqual({
     journal: { url: `\${env:RETL_JOURNAL_URL}`, readerUrl: null, ownerUrl: null, runtimeRole: null },
     temporal: { profile: null, address: null, namespace: null, taskQueue: 'retl-mirror' },
+    metrics: { kind: 'off' },
     connections: expect.objectContaining({
       shop: { type: 'postgres', options: { url: `\${env:SHOP_URL}` } },
     }),

@@ -1,6 +1,7 @@
 /** `retl worker`: runs the worker until it is told to stop. */
 
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { resolveMetrics } from '../../config/metrics-schema.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { readSettings } from '../environment.ts';
 import type { ExitCode } from '../exit-codes.ts';
@@ -18,21 +19,38 @@ export function workerCommand(): Command {
       examples: [
         ['retl worker', 'run a worker of the project in this folder'],
         ['retl worker --project /srv/mirrors', 'of another folder'],
+        [
+          'retl worker --metrics 127.0.0.1:9465',
+          'a second one on this machine, with an address of its own for metrics',
+        ],
       ],
     },
     work,
+  ).addOption(
+    new Option(
+      '--metrics <where>',
+      'IP address and port to answer Prometheus on, or `off` (default: RETL_METRICS, else `metrics` of retl.yaml)',
+    ),
   );
 }
 
-async function work({ output, project }: Invocation): Promise<ExitCode> {
+async function work({ output, project, options }: Invocation): Promise<ExitCode> {
   // What is wrong with retl.yaml is told here, place by place; all else is for the worker to find.
-  const { temporal } = await readSettings(project, project.secrets);
-  const child = spawnWorker(['--project', project.dir]);
+  const { temporal, metrics } = await readSettings(project, project.secrets);
+  const said = typeof options.metrics === 'string' ? options.metrics : process.env.RETL_METRICS;
+  const told = resolveMetrics(metrics, project.secrets, said);
+  const child = spawnWorker(['--project', project.dir, ...(said ? ['--metrics', said] : [])]);
   const ended = exitOfWorker(child);
   for await (const line of jsonLines(child)) {
     if (!isReady(line)) continue;
-    output.event({ event: 'ready', taskQueue: temporal.taskQueue });
+    const scraped = told.kind === 'prometheus' ? `http://${told.address}/metrics` : null;
+    output.event({
+      event: 'ready',
+      taskQueue: temporal.taskQueue,
+      ...(scraped === null ? {} : { metrics: scraped }),
+    });
     output.line(`Ready: polling task queue ${temporal.taskQueue}. Ctrl-C stops in order.`);
+    if (scraped !== null) output.line(`Metrics: ${scraped}`);
   }
   return ended;
 }
