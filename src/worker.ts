@@ -6,6 +6,7 @@
  *   RETL_PROJECT  folder of retl.yaml (or --project; default: the current folder)
  *   RETL_METRICS  address to answer Prometheus on, or `off` (or --metrics; default: `metrics` of retl.yaml)
  *   TEMPORAL_*    Temporal's own environment configuration
+ *   RETL_WORKFLOW_BUNDLE  file with the workflows' code, where it was bundled elsewhere from these very sources
  */
 
 import { existsSync } from 'node:fs';
@@ -153,9 +154,11 @@ async function main(): Promise<number> {
     },
   });
   const logger = new DefaultLogger('WARN');
+  const bundle = process.env.RETL_WORKFLOW_BUNDLE;
   const setup: WorkerSetup = {
     projectDir: resolve(values.project ?? process.env.RETL_PROJECT ?? '.'),
     destinations: DESTINATIONS,
+    ...(bundle === undefined || bundle === '' ? {} : { workflowBundle: bundle }),
     logger: { info: (m, f) => logger.info(m, f), warn: (m, f) => logger.warn(m, f) },
   };
   if (values.plan !== undefined) return plan(setup, values.plan, values.identities);

@@ -3,6 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { signalGroup } from '../../src/dev/guarded-child.ts';
 import { type Program, startProgram } from '../../src/dev/node-program.ts';
+import { workflowBundle } from './workflow-bundle.ts';
 
 export interface WorkerProcessOptions {
   /** Relative to `src/`; the product's own worker where left out. */
@@ -25,7 +26,7 @@ export class WorkerProcess {
     const program = await startProgram({
       program: options.program ?? 'worker',
       args: ['--project', options.projectFolder],
-      env: options.env,
+      env: { RETL_WORKFLOW_BUNDLE: await workflowBundle(), ...options.env },
       logFile: options.logFile,
       readyWithinMs: 60_000,
     });
