@@ -164,6 +164,7 @@ const EFFECTS: Readonly<Record<Row['scene'], number>> = {
   parked: 6 + 4,
   later: 6,
   replace: 6 + 4 + 2,
+  slow: 6,
 };
 
 const MODES = {
@@ -173,6 +174,7 @@ const MODES = {
   parked: 'direct',
   later: 'later',
   replace: 'replace',
+  slow: 'slow',
 } as const;
 
 /** Takes a mirror to its end, as a person would who looks after it. */

@@ -23,9 +23,9 @@ export interface Row {
   /**
    * `first`: six additions; `removals`: two are removed and one is changed; `busy`: the first upload is turned away; `parked`:
    * more are removed than the limits allow, and somebody approves of it; `later`: requests are taken for later; `replace`: a set
-   * of four, one of them changed, takes the place of six.
+   * of four, one of them changed, takes the place of six; `slow`: the opening and the finish are taken for later.
    */
-  readonly scene: 'first' | 'removals' | 'busy' | 'parked' | 'later' | 'replace';
+  readonly scene: 'first' | 'removals' | 'busy' | 'parked' | 'later' | 'slow' | 'replace';
   /**
    * What befalls the worker there, or also its workflow: `terminate`: it is terminated and started again; `freeze`: the
    * worker stands still past its heartbeat and goes on when another one has finished its work.
@@ -82,6 +82,7 @@ const absent = { onItsWay: 'absent' } as const;
 const applied = { onItsWay: 'applied' } as const;
 const removals = { scene: 'removals' } as const;
 const later = { scene: 'later' } as const;
+const slow = { scene: 'slow' } as const;
 const replace = { scene: 'replace' } as const;
 const parked = { scene: 'parked' } as const;
 
@@ -150,6 +151,19 @@ export const ROWS: readonly Row[] = [
   request('the job is done', 'job', 'applied', { ...later, onItsWay: null }),
   unseen('the receipt of a job', 'retl.settle_batch(', later),
   unanswered('the receipt of a job', 'retl.settle_batch(', later),
+  request('the opening is taken for later', 'sessions', 'applied', slow),
+  unseen('the pending opening is recorded', 'retl.mark_staged(', { ...slow, ...applied }),
+  unanswered('the pending opening is recorded', 'retl.mark_staged(', slow),
+  request('the pending opening is asked about', 'slow session', 'received', { ...slow, onItsWay: null }),
+  request('the pending opening is done', 'slow session', 'applied', { ...slow, onItsWay: null }),
+  unanswered('the receipt of a pending opening', 'retl.settle_step(', { ...slow, ...INIT }),
+  request('the finish is taken for later', 'finish', 'applied', slow),
+  unseen('the pending finish is recorded', 'retl.mark_staged(', { ...slow, ...applied, ...FINISH }),
+  unanswered('the pending finish is recorded', 'retl.mark_staged(', { ...slow, ...FINISH }),
+  request('the pending finish is asked about', 'slow finish', 'received', { ...slow, onItsWay: null }),
+  request('the pending finish is done', 'slow finish', 'applied', { ...slow, onItsWay: null }),
+  unseen('the receipt of a pending finish', 'retl.settle_step(', { ...slow, ...FINISH }),
+  unanswered('the receipt of a pending finish', 'retl.settle_step(', { ...slow, ...FINISH }),
   request('the set is replaced', 'finish', 'applied', replace),
   unseen('the receipt of a replacement', 'retl.settle_step(', { ...replace, ...FINISH, ...applied }),
   unseen('the replacement is confirmed', 'retl.confirm_replacement(', replace),

@@ -8,6 +8,7 @@ import type {
   BatchOutcome,
   BatchRequest,
   DestinationAdapter,
+  Receipt,
   StepOutcome,
   Writer,
   WriterContext,
@@ -18,8 +19,8 @@ import { DESTINATIONS } from '../../src/worker-setup.ts';
 const connectionSchema = z.strictObject({ base_url: z.string() });
 const optionsSchema = z.strictObject({
   recovery: z.enum(['idempotent', 'lookup', 'manual']),
-  /** `later`: requests are taken for later; `replace`: the finish drops whoever was not uploaded. */
-  mode: z.enum(['direct', 'later', 'replace']).default('direct'),
+  /** `later`: requests are taken for later; `slow`: the steps of the session are; `replace`: the finish drops whoever was not uploaded. */
+  mode: z.enum(['direct', 'later', 'slow', 'replace']).default('direct'),
 });
 
 type Options = z.infer<typeof optionsSchema>;
@@ -50,6 +51,10 @@ const ACCEPTED: StepOutcome = { kind: 'accepted', receipt: {} };
 const NOT_THERE = { kind: 'not-applied', code: 'not-there', retryAfterMs: null, tooLarge: false } as const;
 const UNKNOWN = { kind: 'unknown', code: 'no-answer' } as const;
 
+function pending(job: string): StepOutcome {
+  return { kind: 'pending', jobIds: [job], receipt: { job } };
+}
+
 interface Reply {
   readonly status: number;
   readonly body: { readonly [key: string]: unknown };
@@ -73,16 +78,17 @@ class LedgerWriter implements Writer {
     return body.count === 0 ? ({ kind: 'empty' } as const) : ({ kind: 'not-empty' } as const);
   };
   init = () => this.#step(`sessions/${this.#session}`);
-  reconcileInit = () => this.#recovered(`sessions/${this.#session}`);
+  reconcileInit: Writer['reconcileInit'] = (receipt) =>
+    this.#recovered(`sessions/${this.#session}`, receipt ?? null);
   attach = async () => ACCEPTED;
   upsert = (request: BatchRequest) => this.#send(request);
   remove = (request: BatchRequest) => this.#send(request);
   finish: Writer['finish'] = ({ idempotencyKey }) =>
     this.#step(`finish/${idempotencyKey}`, this.options.mode === 'replace' ? this.#session : undefined);
-  reconcileFinish: Writer['reconcileFinish'] = (request) =>
-    this.options.recovery === 'idempotent'
+  reconcileFinish: Writer['reconcileFinish'] = (request, receipt) =>
+    this.options.recovery === 'idempotent' && receipt === null
       ? this.finish(request)
-      : this.#recovered(`finish/${request.idempotencyKey}`);
+      : this.#recovered(`finish/${request.idempotencyKey}`, receipt);
   close = async () => undefined;
 
   async reconcileBatch(request: BatchRequest): Promise<BatchOutcome> {
@@ -124,19 +130,29 @@ class LedgerWriter implements Writer {
   }
 
   async #step(path: string, body?: string): Promise<StepOutcome> {
-    const { status } = await this.#ask('POST', path, body);
+    const said = this.options.mode === 'slow' ? 'later' : body;
+    const { status, body: answer } = await this.#ask('POST', path, said);
+    if (typeof answer.job === 'string') return pending(answer.job);
     return status === 200 ? ACCEPTED : UNKNOWN;
   }
 
-  async #recovered(path: string): Promise<StepOutcome> {
+  async #recovered(path: string, receipt: Receipt | null): Promise<StepOutcome> {
+    if (typeof receipt?.job === 'string') return this.#asked(receipt.job);
     switch (this.options.recovery) {
       case 'idempotent':
         return this.#step(path);
       case 'lookup':
-        return (await this.#done(path)) ? ACCEPTED : NOT_THERE;
+        if (this.options.mode !== 'slow') return (await this.#done(path)) ? ACCEPTED : NOT_THERE;
+        return (await this.#done(`steps/${encodeURIComponent(path)}`)) ? pending(path) : NOT_THERE;
       case 'manual':
         return UNKNOWN;
     }
+  }
+
+  /** What was taken for later. */
+  async #asked(job: string): Promise<StepOutcome> {
+    const { body } = await this.#ask('POST', `steps/${encodeURIComponent(job)}`);
+    return body.done === true ? ACCEPTED : body.done === false ? pending(job) : UNKNOWN;
   }
 
   async #done(path: string): Promise<boolean> {

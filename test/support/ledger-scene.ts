@@ -36,7 +36,7 @@ export class LedgerScene extends Scene {
     system: System,
     name: string,
     kind: RecoveryKind,
-    mode: 'direct' | 'later' | 'replace' = 'direct',
+    mode: 'direct' | 'later' | 'slow' | 'replace' = 'direct',
   ): Promise<LedgerScene> {
     const ledger = await Ledger.start(kind === 'idempotent');
     system.defer(() => ledger.stop());

@@ -2,7 +2,8 @@
  * A ledger of members: a real server on loopback that keeps book of everything that is ever done to it, and that a test can
  * stop at an exact step: when a request has arrived, or when it has taken effect and its answer is still here. It has a session
  * to open, requests of two steps (`POST /uploads` announces one, `PUT /uploads/<id>` carries it out, or `PUT /jobs/<id>` takes it for
- * later and `POST /jobs/<id>` sees to it), and a finish, which may drop whoever was not uploaded in its session.
+ * later and `POST /jobs/<id>` sees to it), and a finish, which may drop whoever was not uploaded in its session. Sessions and
+ * finishes may be taken for later, too: then `POST /steps/<name>` sees to them.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -10,7 +11,14 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Steps of the protocol, by the first word of their path. */
-export type LedgerStep = 'sessions' | 'uploads' | 'upload' | 'job' | 'finish';
+export type LedgerStep =
+  | 'sessions'
+  | 'uploads'
+  | 'upload'
+  | 'job'
+  | 'finish'
+  | 'slow session'
+  | 'slow finish';
 
 export interface LedgerHold {
   readonly step: LedgerStep;
@@ -53,9 +61,13 @@ export class Ledger {
   readonly finishes = new Map<string, number>();
   /** The next uploads are answered by 429, unapplied. */
   busy = 0;
+  /** What was taken for later of sessions and finishes is not seen to when it is asked about. */
+  stuck = false;
   readonly #uploads = new Map<string, Upload>();
   /** Requests taken for later, by their keys. */
   readonly #jobs = new Map<string, Job>();
+  /** Sessions and finishes taken for later, by `sessions/<name>` or `finish/<name>`. */
+  readonly #slow = new Set<string>();
   /** Members uploaded by each session. */
   readonly #uploaded = new Map<string, Set<string>>();
   #hold: (LedgerHold & { readonly reach: () => void }) | null = null;
@@ -99,6 +111,11 @@ export class Ledger {
   work(): void {
     for (const { upload, body } of this.#jobs.values())
       if (!this.applied.has(upload.key)) this.#carryOut(upload, body);
+    for (const name of this.#slow) {
+      const book = name.startsWith('finish/') ? this.finishes : this.sessions;
+      const key = name.slice(name.indexOf('/') + 1);
+      if (!book.has(key)) this.#enter(book, key);
+    }
   }
 
   async stop(): Promise<void> {
@@ -110,7 +127,8 @@ export class Ledger {
   async #handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await read(incoming);
     if (body === null) return;
-    const [, step = '', name = ''] = decodeURIComponent(incoming.url ?? '').split('/');
+    const [, step = '', ...rest] = decodeURIComponent(incoming.url ?? '').split('/');
+    const name = rest.join('/');
     const question = incoming.method === 'GET';
     const [status, answer] = question ? this.#look(step, name) : await this.#act(step, name, body, incoming);
     outgoing.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
@@ -119,6 +137,7 @@ export class Ledger {
   #look(step: string, name: string): readonly [number, unknown] {
     if (step === 'members') return [200, { count: this.members.size }];
     if (step === 'jobs') return [200, { done: this.#jobs.has(name) }];
+    if (step === 'steps') return [200, { done: this.#slow.has(name) }];
     const book = step === 'sessions' ? this.sessions : step === 'finish' ? this.finishes : this.applied;
     return [200, { done: book.has(name) }];
   }
@@ -130,7 +149,7 @@ export class Ledger {
     { method }: IncomingMessage,
   ): Promise<readonly [number, unknown]> {
     if (step === 'sessions' && method === 'DELETE') return [200, { closed: this.sessions.delete(name) }];
-    const held = stepOf(step, method);
+    const held = stepOf(step, name, method);
     await this.#stand(held, 'received');
     const answer = this.#effect(held, step, name, body);
     await this.#stand(held, 'applied');
@@ -139,9 +158,15 @@ export class Ledger {
 
   #effect(step: LedgerStep, path: string, name: string, body: string): readonly [number, unknown] {
     switch (step) {
+      case 'slow session':
+      case 'slow finish':
+        if (!this.stuck) this.work();
+        return [200, { done: !this.stuck }];
       case 'sessions':
+        if (body === 'later') return this.#takeStep(`sessions/${name}`);
         return [200, { count: this.#enter(this.sessions, name) }];
       case 'finish':
+        if (body === 'later') return this.#takeStep(`finish/${name}`);
         if (body !== '' && !this.finishes.has(name)) this.#replace(name, body);
         return [200, { count: this.#enter(this.finishes, name) }];
       case 'job':
@@ -159,6 +184,12 @@ export class Ledger {
         return path === 'jobs' ? this.#takeForLater(upload, body) : this.#carryOut(upload, body);
       }
     }
+  }
+
+  #takeStep(job: string): readonly [number, unknown] {
+    this.arrived.set(job, (this.idempotent ? 0 : (this.arrived.get(job) ?? 0)) + 1);
+    this.#slow.add(job);
+    return [202, { job }];
   }
 
   #takeForLater(upload: Upload, body: string): readonly [number, unknown] {
@@ -217,7 +248,8 @@ export class Ledger {
   }
 }
 
-function stepOf(path: string, method = ''): LedgerStep {
+function stepOf(path: string, name: string, method = ''): LedgerStep {
+  if (path === 'steps') return name.startsWith('finish/') ? 'slow finish' : 'slow session';
   if (path === 'sessions' || path === 'finish') return path;
   if (method === 'PUT') return 'upload';
   return path === 'jobs' ? 'job' : 'uploads';
