@@ -9,7 +9,7 @@ import { expect } from 'vitest';
 import { LedgerScene, type RecoveryKind } from '../support/ledger-scene.ts';
 import type { System } from '../support/system.ts';
 import type { Held } from '../support/system-journal-proxy.ts';
-import { completedBy } from '../support/system-scene.ts';
+import { completedBy, ending } from '../support/system-scene.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import type { Place, Row } from './rows.ts';
 
@@ -123,8 +123,9 @@ async function stand(system: System, cell: Cell): Promise<Stand> {
     `cell-${serial}-${cell.kind}`,
     cell.kind,
     MODES[cell.row.scene],
+    SETTINGS[cell.row.scene],
   );
-  if (cell.row.scene === 'removals' || cell.row.scene === 'replace') {
+  if (['removals', 'replace', 'publish'].includes(cell.row.scene)) {
     await scene.completed();
     await scene.exec(
       `delete from $table where id < 'm003'; update $table set plan = 'gold' where id = 'm003'`,
@@ -134,6 +135,11 @@ async function stand(system: System, cell: Cell): Promise<Stand> {
     await scene.completed();
     await scene.exec(`delete from $table where id < 'm005'`);
   }
+  if (cell.row.scene === 'refresh') {
+    await scene.completed();
+    await sleep(1_100);
+  }
+  if (cell.row.scene === 'tolerated' || cell.row.scene === 'held') scene.ledger.refuses.add('m005');
   if (cell.row.scene === 'busy') scene.ledger.busy = 1;
   const { at } = cell.row;
   const held = holdAt(system, scene, at);
@@ -165,6 +171,10 @@ const EFFECTS: Readonly<Record<Row['scene'], number>> = {
   later: 6,
   replace: 6 + 4 + 2,
   slow: 6,
+  publish: 6 + 4 + 2,
+  tolerated: 5,
+  held: 6,
+  refresh: 6 + 6,
 };
 
 const MODES = {
@@ -175,7 +185,18 @@ const MODES = {
   later: 'later',
   replace: 'replace',
   slow: 'slow',
+  publish: 'publish',
+  tolerated: 'direct',
+  held: 'direct',
+  refresh: 'direct',
 } as const;
+
+/** Sections of the mirror's file. */
+const SETTINGS: { readonly [scene in Row['scene']]?: { readonly [section: string]: unknown } } = {
+  tolerated: { on_rejection: { tolerate: { max: 1 } } },
+  held: { on_rejection: 'continue' },
+  refresh: { refresh_after: '1s' },
+};
 
 /** Takes a mirror to its end, as a person would who looks after it. */
 async function toItsEnd(stand: Stand): Promise<Result> {
@@ -186,12 +207,23 @@ async function toItsEnd(stand: Stand): Promise<Result> {
   try {
     if (row.scene === 'parked') await scene.approve(handle);
     await unblocked(stand, end);
-    await inTime(completedBy(handle));
+    if (row.scene === 'held') await heldThenMended(stand);
+    else await inTime(completedBy(handle));
     await scene.expectExact(EFFECTS[row.scene]);
   } catch (error) {
     problem = error instanceof Error ? error.message : String(error);
   }
   return { row, kind, end, ms: performance.now() - begun, problem };
+}
+
+/** It delivers everybody else, and ends as rejected; the next run delivers the one, whom the ledger takes by then. */
+async function heldThenMended({ scene, handle }: Stand): Promise<void> {
+  await inTime(
+    ending(handle).then((end) => expect(end).toMatchObject({ kind: 'failure', type: 'rejected' })),
+  );
+  expect(scene.ledger.effects).toHaveLength(5);
+  scene.ledger.refuses.clear();
+  await inTime(scene.completed());
 }
 
 const PATIENCE_MS = 120_000;

@@ -23,9 +23,22 @@ export interface Row {
   /**
    * `first`: six additions; `removals`: two are removed and one is changed; `busy`: the first upload is turned away; `parked`:
    * more are removed than the limits allow, and somebody approves of it; `later`: requests are taken for later; `replace`: a set
-   * of four, one of them changed, takes the place of six; `slow`: the opening and the finish are taken for later.
+   * of four, one of them changed, takes the place of six; `slow`: the opening and the finish are taken for later;
+   * `publish`: as `replace`, and nothing is seen before the finish; `tolerated`, `held`: one is refused, and the run completes
+   * without it, or ends and leaves it to the next; `refresh`: nobody has changed, and all are sent again.
    */
-  readonly scene: 'first' | 'removals' | 'busy' | 'parked' | 'later' | 'slow' | 'replace';
+  readonly scene:
+    | 'first'
+    | 'removals'
+    | 'busy'
+    | 'parked'
+    | 'later'
+    | 'slow'
+    | 'replace'
+    | 'publish'
+    | 'tolerated'
+    | 'held'
+    | 'refresh';
   /**
    * What befalls the worker there, or also its workflow: `terminate`: it is terminated and started again; `freeze`: the
    * worker stands still past its heartbeat and goes on when another one has finished its work.
@@ -84,6 +97,10 @@ const removals = { scene: 'removals' } as const;
 const later = { scene: 'later' } as const;
 const slow = { scene: 'slow' } as const;
 const replace = { scene: 'replace' } as const;
+const publish = { scene: 'publish' } as const;
+const tolerated = { scene: 'tolerated' } as const;
+const held = { scene: 'held' } as const;
+const refresh = { scene: 'refresh' } as const;
 const parked = { scene: 'parked' } as const;
 
 const PARKED: Row = {
@@ -171,6 +188,27 @@ export const ROWS: readonly Row[] = [
   unseen('whom it has dropped is recorded', 'retl.record_replaced(', replace),
   unanswered('whom it has dropped is recorded', 'retl.record_replaced(', replace),
   unseen('the promotion of a replacement', 'retl.promote(', replace),
+  request('the set is published', 'finish', 'applied', publish),
+  unseen('the receipt of a publication', 'retl.settle_step(', { ...publish, ...FINISH, ...applied }),
+  unanswered('the receipt of a publication', 'retl.settle_step(', { ...publish, ...FINISH }),
+  unseen('the publication is confirmed', 'retl.confirm_replacement(', publish),
+  unanswered('the publication is confirmed', 'retl.confirm_replacement(', publish),
+  unseen('its uploads become true', 'retl.apply_uploads(', publish),
+  unanswered('its uploads become true', 'retl.apply_uploads(', publish),
+  unseen('whom it no longer has is recorded', 'retl.record_replaced(', publish),
+  unanswered('whom it no longer has is recorded', 'retl.record_replaced(', publish),
+  unseen('the promotion of a publication', 'retl.promote(', publish),
+  unanswered('the promotion of a publication', 'retl.promote(', publish),
+  unanswered('a tolerated rejection is recorded', 'retl.settle_batch(', { ...tolerated, nth: 2 }),
+  unanswered('the removals are planned in spite of it', 'retl.begin_removals(', tolerated),
+  unseen('it is promoted without the one', 'retl.promote(', tolerated),
+  unanswered('it is promoted without the one', 'retl.promote(', tolerated),
+  unanswered('a rejection to hold for is recorded', 'retl.settle_batch(', { ...held, nth: 2 }),
+  unseen('the held run is closed', 'retl.close_run(', held),
+  unanswered('the held run is closed', 'retl.close_run(', held),
+  request('a member is sent again', 'upload', 'applied', refresh),
+  unseen('the receipt of one sent again', 'retl.settle_batch(', { ...refresh, ...applied, nth: 2 }),
+  unanswered('the receipt of one sent again', 'retl.settle_batch(', { ...refresh, nth: 2 }),
   unseen('the run is parked', 'retl.guard(', parked),
   unanswered('the run is parked', 'retl.guard(', parked),
   PARKED,
@@ -194,6 +232,12 @@ export const ROWS: readonly Row[] = [
   frozen(unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 })),
   frozen(unseen('the receipt of the finish', 'retl.settle_step(', { ...FINISH, ...applied })),
   frozen(unseen('the promotion', 'retl.promote(')),
+  frozen(unseen('the pending finish is recorded', 'retl.mark_staged(', { ...slow, ...applied, ...FINISH })),
+  frozen(unseen('its uploads become true', 'retl.apply_uploads(', publish)),
+  frozen(unseen('whom it no longer has is recorded', 'retl.record_replaced(', publish)),
+  frozen(
+    unseen('a tolerated rejection is recorded', 'retl.settle_batch(', { ...tolerated, ...applied, nth: 2 }),
+  ),
   // Nobody hears of a dead admission before its time is over: they come last, so that nobody waits meanwhile.
   unseen('the admission', 'retl.admit('),
   unanswered('the admission', 'retl.admit('),

@@ -8,6 +8,7 @@ import type {
   BatchOutcome,
   BatchRequest,
   DestinationAdapter,
+  OperationOutcome,
   Receipt,
   StepOutcome,
   Writer,
@@ -15,12 +16,12 @@ import type {
 } from '../../src/destinations/port.ts';
 import { runWorker } from '../../src/worker.ts';
 import { DESTINATIONS } from '../../src/worker-setup.ts';
+import { LEDGER_MODES, replaces } from './ledger.ts';
 
 const connectionSchema = z.strictObject({ base_url: z.string() });
 const optionsSchema = z.strictObject({
   recovery: z.enum(['idempotent', 'lookup', 'manual']),
-  /** `later`: requests are taken for later; `slow`: the steps of the session are; `replace`: the finish drops whoever was not uploaded. */
-  mode: z.enum(['direct', 'later', 'slow', 'replace']).default('direct'),
+  mode: z.enum(LEDGER_MODES).default('direct'),
 });
 
 type Options = z.infer<typeof optionsSchema>;
@@ -30,11 +31,11 @@ export const ledgerDestination: DestinationAdapter<z.infer<typeof connectionSche
   connectionSchema,
   optionsSchema,
   capabilities: (_connection, { recovery, mode }) => ({
-    strategies: [mode === 'replace' ? 'native-replace' : 'snapshot-diff'],
-    explicitRemoval: mode !== 'replace',
+    strategies: [replaces(mode) ? 'native-replace' : 'snapshot-diff'],
+    explicitRemoval: !replaces(mode),
     batchDelivery: mode === 'later' ? 'asynchronous' : 'accepted',
     recovery,
-    visible: 'on_accept',
+    visible: mode === 'publish' ? 'at_finish' : 'on_accept',
     maxRows: 1_000,
     maxBytes: 1_000_000,
     maxInFlight: 1,
@@ -50,6 +51,21 @@ export const ledgerDestination: DestinationAdapter<z.infer<typeof connectionSche
 const ACCEPTED: StepOutcome = { kind: 'accepted', receipt: {} };
 const NOT_THERE = { kind: 'not-applied', code: 'not-there', retryAfterMs: null, tooLarge: false } as const;
 const UNKNOWN = { kind: 'unknown', code: 'no-answer' } as const;
+
+/** Whoever is not among those that were taken was refused. */
+function outcomeOf(
+  operations: BatchRequest['operations'],
+  taken: ReadonlySet<unknown>,
+  receipt: Receipt,
+): BatchOutcome {
+  const has = ({ identity }: (typeof operations)[number]) => taken.has(JSON.parse(identity).id);
+  if (operations.every(has)) return { kind: 'accepted', receipt };
+  const outcomes = operations.map(
+    (op): OperationOutcome =>
+      has(op) ? { kind: 'accepted' } : { kind: 'rejected', code: 'not-taken', reason: 'it is not taken' },
+  );
+  return { kind: 'settled', outcomes, receipt };
+}
 
 function pending(job: string): StepOutcome {
   return { kind: 'pending', jobIds: [job], receipt: { job } };
@@ -84,7 +100,7 @@ class LedgerWriter implements Writer {
   upsert = (request: BatchRequest) => this.#send(request);
   remove = (request: BatchRequest) => this.#send(request);
   finish: Writer['finish'] = ({ idempotencyKey }) =>
-    this.#step(`finish/${idempotencyKey}`, this.options.mode === 'replace' ? this.#session : undefined);
+    this.#step(`finish/${idempotencyKey}`, replaces(this.options.mode) ? this.#session : undefined);
   reconcileFinish: Writer['reconcileFinish'] = (request, receipt) =>
     this.options.recovery === 'idempotent' && receipt === null
       ? this.finish(request)
@@ -117,7 +133,12 @@ class LedgerWriter implements Writer {
     const made = await this.#ask(
       'POST',
       'uploads',
-      JSON.stringify({ key: idempotencyKey, action, session: this.#session }),
+      JSON.stringify({
+        key: idempotencyKey,
+        action,
+        session: this.#session,
+        hidden: this.options.mode === 'publish',
+      }),
     );
     if (typeof made.body.id !== 'string') return UNKNOWN;
     await this.context.progress(batchId, made.body.id);
@@ -125,8 +146,8 @@ class LedgerWriter implements Writer {
     const { status, body: answer } = await this.#ask('PUT', `${path}/${made.body.id}`, body);
     if (typeof answer.job === 'string') return { kind: 'staged', jobIds: [answer.job], receipt: {} };
     if (status === 429) return { ...NOT_THERE, code: 'http-429', retryAfterMs: 100 };
-    const accepted = Array.isArray(answer.accepted) && answer.accepted.length === operations.length;
-    return accepted ? { kind: 'accepted', receipt: { upload: made.body.id } } : UNKNOWN;
+    if (!Array.isArray(answer.accepted)) return UNKNOWN;
+    return outcomeOf(operations, new Set(answer.accepted), { upload: made.body.id });
   }
 
   async #step(path: string, body?: string): Promise<StepOutcome> {

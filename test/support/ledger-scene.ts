@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import { type LogPosition, logPosition } from '../../src/domain/ids.ts';
 import { decide, parkedRun } from '../../src/journal/approvals.ts';
 import { type LogEntry, readEffects, readEntries } from '../../src/journal/log.ts';
-import { Ledger } from './ledger.ts';
+import { Ledger, type LedgerMode, replaces } from './ledger.ts';
 import type { System } from './system.ts';
 import { Scene, tableOf } from './system-scene.ts';
 
@@ -36,7 +36,8 @@ export class LedgerScene extends Scene {
     system: System,
     name: string,
     kind: RecoveryKind,
-    mode: 'direct' | 'later' | 'slow' | 'replace' = 'direct',
+    mode: LedgerMode = 'direct',
+    more: { readonly [section: string]: unknown } = {},
   ): Promise<LedgerScene> {
     const ledger = await Ledger.start(kind === 'idempotent');
     system.defer(() => ledger.stop());
@@ -48,7 +49,8 @@ export class LedgerScene extends Scene {
       {
         mirror: {
           batch: { rows: 3, in_flight: 1 },
-          ...(mode === 'replace'
+          ...more,
+          ...(replaces(mode)
             ? { strategy: 'native-replace', safety: { max_removals: '50%', empty_snapshot: 'hold' } }
             : {}),
         },
@@ -83,7 +85,8 @@ export class LedgerScene extends Scene {
 
   /** Complete: the ledger is what the query returns, the log says the same, and nothing was done twice. */
   async expectExact(effects: number): Promise<void> {
-    const wanted = await this.wanted();
+    const all = await this.wanted();
+    const wanted = new Map([...all].filter(([id]) => !this.ledger.refuses.has(id)));
     expect(this.ledger.members).toEqual(wanted);
     expect(await this.logged()).toEqual(wanted);
     const { ledger } = this;

@@ -20,6 +20,17 @@ export type LedgerStep =
   | 'slow session'
   | 'slow finish';
 
+/**
+ * How an adapter uses it. `later`: requests are taken for later; `slow`: the steps of the session are; `replace`: the finish drops
+ * whoever was not uploaded; `publish`: uploads count from the finish on only, too.
+ */
+export const LEDGER_MODES = ['direct', 'later', 'slow', 'replace', 'publish'] as const;
+export type LedgerMode = (typeof LEDGER_MODES)[number];
+
+export function replaces(mode: LedgerMode): boolean {
+  return mode === 'replace' || mode === 'publish';
+}
+
 export interface LedgerHold {
   readonly step: LedgerStep;
   /** `received`: it never takes effect; `applied`: it has, and the answer never comes. */
@@ -37,6 +48,8 @@ interface Upload {
   readonly key: string;
   readonly action: 'upsert' | 'remove';
   readonly session: string;
+  /** It counts from the finish of its session on, and not before. */
+  readonly hidden?: boolean;
 }
 
 interface Job {
@@ -61,8 +74,10 @@ export class Ledger {
   readonly finishes = new Map<string, number>();
   /** The next uploads are answered by 429, unapplied. */
   busy = 0;
-  /** What was taken for later of sessions and finishes is not seen to when it is asked about. */
-  stuck = false;
+  /** Members that are not taken, and everybody else of their requests is. */
+  readonly refuses = new Set<string>();
+  /** Which of them, taken for later, are not seen to when they are asked about. */
+  stuck: 'sessions' | 'finish' | null = null;
   readonly #uploads = new Map<string, Upload>();
   /** Requests taken for later, by their keys. */
   readonly #jobs = new Map<string, Job>();
@@ -70,6 +85,8 @@ export class Ledger {
   readonly #slow = new Set<string>();
   /** Members uploaded by each session. */
   readonly #uploaded = new Map<string, Set<string>>();
+  /** What the finish of a session makes true. */
+  readonly #hidden: { readonly upload: Upload; readonly rows: readonly Row[] }[] = [];
   #hold: (LedgerHold & { readonly reach: () => void }) | null = null;
   readonly #server: Server;
 
@@ -160,8 +177,8 @@ export class Ledger {
     switch (step) {
       case 'slow session':
       case 'slow finish':
-        if (!this.stuck) this.work();
-        return [200, { done: !this.stuck }];
+        if (!name.startsWith(`${this.stuck}/`)) this.work();
+        return [200, { done: !name.startsWith(`${this.stuck}/`) }];
       case 'sessions':
         if (body === 'later') return this.#takeStep(`sessions/${name}`);
         return [200, { count: this.#enter(this.sessions, name) }];
@@ -203,8 +220,10 @@ export class Ledger {
     return rows.map((row) => row.id);
   }
 
-  /** Whoever was not uploaded in the session is dropped. */
+  /** What the session has uploaded counts, and whoever it has not is dropped. */
   #replace(key: string, session: string): void {
+    for (const { upload, rows } of this.#hidden)
+      if (upload.session === session) this.#takeEffect(upload, rows);
     for (const id of [...this.members.keys()]) {
       if (this.#uploaded.get(session)?.has(id) === true) continue;
       this.members.delete(id);
@@ -213,23 +232,30 @@ export class Ledger {
   }
 
   #carryOut(upload: Upload, body: string): readonly [number, unknown] {
-    const { key, action, session } = upload;
+    const { key, session } = upload;
     if (!this.#jobs.has(key)) this.arrived.set(key, (this.arrived.get(key) ?? 0) + 1);
     if (this.busy > 0) {
       this.busy -= 1;
       return [429, {}];
     }
-    const rows = JSON.parse(body) as readonly Row[];
+    const all = JSON.parse(body) as readonly Row[];
+    const rows = all.filter((row) => !this.refuses.has(row.id));
     if (this.#enter(this.applied, key) === 1 || !this.idempotent) {
-      for (const row of rows) {
-        this.effects.push({ action, id: row.id, key });
-        const uploaded = this.#uploaded.get(session) ?? new Set();
-        this.#uploaded.set(session, uploaded.add(row.id));
-        if (action === 'upsert') this.members.set(row.id, row);
-        else this.members.delete(row.id);
-      }
+      const uploaded = this.#uploaded.get(session) ?? new Set();
+      this.#uploaded.set(session, uploaded);
+      for (const row of rows) uploaded.add(row.id);
+      if (upload.hidden === true) this.#hidden.push({ upload, rows });
+      else this.#takeEffect(upload, rows);
     }
     return [200, { accepted: rows.map((row) => row.id) }];
+  }
+
+  #takeEffect({ action, key }: Upload, rows: readonly Row[]): void {
+    for (const row of rows) {
+      this.effects.push({ action, id: row.id, key });
+      if (action === 'upsert') this.members.set(row.id, row);
+      else this.members.delete(row.id);
+    }
   }
 
   /** Enters an effect into a book; a second copy is none where twice equals once. */
