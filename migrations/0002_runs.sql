@@ -241,7 +241,7 @@ begin
     raise exception 'not a baseline of this strategy' using errcode = 'RM003';
   end if;
   update retl.target set baseline = p_baseline, baseline_proof = p_proof, baseline_note = p_note, baseline_at = now()
-    where target_id = r.target_id and baseline is null;
+    where target_id = r.target_id and (baseline is null or baseline_proof = 'unknown' and p_proof = 'attested');
 end
 $$;
 
@@ -687,7 +687,8 @@ begin
   if v_planned and retl.shown_digest(p_run) is distinct from retl.shown_of(p_plan_generation, p_plan_removals, p_plan_digest) then
     return jsonb_build_object('kind', 'stale');
   end if;
-  if retl.beyond(r) is not null and retl.verdict(r) is null and (v_planned or (r.planned_removed <= p_approve_up_to and not r.replaces_unknown))
+  if retl.beyond(r) is not null and retl.verdict(r) is null and (v_planned or r.planned_removed <= p_approve_up_to)
+     and not r.replaces_unknown -- neither a number nor a plan, which looks at no destination, speaks of strangers
      and (r.parked_at is null or retl.approval_left(r) > 0) then
     perform retl.answer(r, 'approved', 'temporal', null, case when v_planned then 'plan' else 'input' end);
   end if;

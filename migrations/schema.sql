@@ -558,7 +558,7 @@ function retl.fold_first(p_target bigint)
 function retl.generation_digest(p_generation bigint)
   returns bytea, language plpgsql, body sha256:d41a20b0bbb5146c88545ab034cbff0f4aa0096e233340ac9200fa70e5ee222c
 function retl.guard(p_run bigint, p_epoch bigint, p_approve_up_to bigint DEFAULT NULL::bigint, p_plan_generation bytea DEFAULT NULL::bytea, p_plan_removals bigint DEFAULT NULL::bigint, p_plan_digest bytea DEFAULT NULL::bytea)
-  returns jsonb, language plpgsql, security definer, body sha256:da35e939c062f69f6a6544bc21b4d20770e5951dbe465b6805b7ecd8be38ed04
+  returns jsonb, language plpgsql, security definer, body sha256:2615c7e19c0f7ee90aded7b450f45f22bc8b6c68f3192148582a2ca4f5987405
 function retl.has_unresolved(p_run bigint)
   returns boolean, language sql, stable, body sha256:6a32fa1e46ffb7f04ef5396a3d26212d8b87e5487681759d4af40dd275d2346e
 function retl.held_by(p_target bigint, p_identity bytea, OUT sequence bigint, OUT payload_hash bytea)
@@ -624,7 +624,7 @@ function retl.readable_generation(p_run bigint)
 function retl.recheck(r retl.run, p_members bigint, p_digest bytea)
   returns jsonb, language plpgsql, body sha256:0aed3835f4b328e563a6d05bc44006e555cbfa815e2165e2dc84b570000200bc
 function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_proof text, p_note text)
-  returns void, language plpgsql, security definer, body sha256:43a6fdc1092bdcbd9955d2bcd8adcfef499fb9de993b9229e8be699a1cbeb74c
+  returns void, language plpgsql, security definer, body sha256:1c2bb97fef47059fabd11db31499ee52682c06742a73b1f6b9359e7b53129ba1
 function retl.record_exceptions(r retl.run)
   returns void, language plpgsql, body sha256:73e73d82e192ecad2705697816d1de707f281eb1814c11e529b7b71e207f7a60
 function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text)

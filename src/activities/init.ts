@@ -58,8 +58,12 @@ async function notReady(a: RunAttempt, w: OpenWriter): Promise<StepResult | null
  * vouched for the guard asks about first.
  */
 async function baselineNotProven(a: RunAttempt, w: OpenWriter): Promise<StepResult | null> {
-  if (a.record.baseline !== null) return null;
   const { kind, attested } = a.settings.baseline;
+  if (a.record.baseline !== null) {
+    // Somebody vouches later for what the first run has found.
+    if (kind === 'replace' && attested !== null) await replaced(a, attested);
+    return null;
+  }
   const check: EmptyCheck = await w.writer.checkEmpty();
   switch (check.kind) {
     case 'empty':

@@ -95,10 +95,13 @@ function showSnapshot(output: Output, plan: Plan, { counts, guard, digests }: Sn
   const color = guard.kind === 'holds' ? 'yellow' : 'green';
   output.line(`  ${output.style(color, guardLine(guard))}`);
   if (guard.kind === 'passes') return;
-  output.line(`  asks      approval of ${counted(counts.removed, 'removal')}`);
+  const unknown = guard.code === 'unknown-baseline';
+  const what = unknown ? 'the replacement' : counted(counts.removed, 'removal');
+  output.line(`  asks      approval of ${what}`);
   output.line(`  shown     ${digests.shown}`);
   output.line(`            the run parks with nothing sent, and waits for \`retl approve ${plan.mirror}\`;`);
-  output.line(`            or beforehand: retl run ${plan.mirror} --approve-up-to ${counts.removed}`);
+  if (!unknown)
+    output.line(`            or beforehand: retl run ${plan.mirror} --approve-up-to ${counts.removed}`);
 }
 
 type Changes = Pick<PlanCounts, 'held' | 'added' | 'changed' | 'removed' | 'unchanged' | 'refreshed'>;
@@ -130,12 +133,14 @@ function percent(part: number, all: number): string {
 }
 
 function guardLine(guard: PlanGuard): string {
-  return guard.kind === 'passes'
+  if (guard.kind === 'holds') return `guard     would hold it: ${heldBecause(guard.code)}`;
+  return guard.unless === undefined
     ? 'guard     lets it pass'
-    : `guard     would hold it: ${heldBecause(guard.code)}`;
+    : 'guard     lets it pass, unless the target holds anything: then the run asks before it replaces that';
 }
 
 function heldBecause(code: GuardCode): string {
+  if (code === 'unknown-baseline') return 'nobody has vouched for what the target holds';
   return code === 'empty-snapshot'
     ? `the snapshot is empty (${limitWords(code)})`
     : `more removals than ${limitWords(code)} allows`;

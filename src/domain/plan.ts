@@ -26,7 +26,11 @@ export interface PlanCounts {
 }
 
 export type PlanGuard =
-  | { readonly kind: 'passes' }
+  /**
+   * `unless`: the run is the first to look at the target, which it would replace; where it finds something there, it asks so
+   * before anything is sent.
+   */
+  | { readonly kind: 'passes'; readonly unless?: 'unknown-baseline' }
   /** Nothing would be sent before the removals are approved. */
   | { readonly kind: 'holds'; readonly code: GuardCode };
 
@@ -116,18 +120,26 @@ export interface Plan {
   readonly identities: PlanIdentities | null;
 }
 
+/**
+ * What a run would replace: `known`: members that the journal has seen accepted, or that somebody has vouched for, or (without
+ * native replacement) nothing; `unknown`: strangers may be there; `unlooked`: no run has looked yet.
+ */
+export type Replaced = 'known' | 'unknown' | 'unlooked';
+
 /** As retl.beyond decides (migrations/0002). */
 export function guardOf(
   counts: Pick<PlanCounts, 'held' | 'added' | 'changed' | 'removed' | 'unchanged'>,
   { maxRemovalShare, maxRemovals, emptySnapshot }: Omit<SafetySettings, 'approvalDeadlineMs'>,
+  replaced: Replaced,
 ): PlanGuard {
+  if (replaced === 'unknown') return { kind: 'holds', code: 'unknown-baseline' };
   const { held, removed, added, changed, unchanged } = counts;
   const isEmpty = held > 0 && removed >= held && added + changed + unchanged === 0;
   if (isEmpty && emptySnapshot === 'hold') return { kind: 'holds', code: 'empty-snapshot' };
   if (maxRemovals !== null && removed > maxRemovals) return { kind: 'holds', code: 'max-removals' };
   if (maxRemovalShare !== null && isMoreThan(removed, maxRemovalShare, held))
     return { kind: 'holds', code: 'max-removal-share' };
-  return { kind: 'passes' };
+  return replaced === 'unlooked' ? { kind: 'passes', unless: 'unknown-baseline' } : { kind: 'passes' };
 }
 
 /** `part > share * whole`, in decimals as the journal counts them: no binary fraction is 29 %. */

@@ -21,6 +21,10 @@ export interface KnownTarget {
   readonly longestRemoval: number;
   /** Canonical JSON array of the promoted snapshot's key types; `null`: none was promoted. */
   readonly keyTypes: string | null;
+  /** How it is known what it held before the first run; `null`: no run has looked. */
+  readonly proof: 'verified' | 'attested' | 'unknown' | null;
+  /** Whether a run into it has ever completed. */
+  readonly promoted: boolean;
 }
 
 export interface OpenRun {
@@ -33,6 +37,8 @@ export interface OpenRun {
   /** Milliseconds since the seal, by the journal's clock; `null`: nothing is sealed. */
   readonly sealedForMs: number | null;
   readonly members: number;
+  /** It would replace what nobody has vouched for. */
+  readonly replacesUnknown: boolean;
   /** What the guard asks, or has asked; `null`: nothing. */
   readonly parked: {
     readonly code: GuardCode;
@@ -59,7 +65,8 @@ export interface OpenRun {
 const MIRROR = 'select mirror_id, strategy from retl.mirror where name = $1';
 
 const TARGET = `
-  select t.target_id, m.name as owner, t.longest_removal, g.key_types
+  select t.target_id, m.name as owner, t.longest_removal, g.key_types, t.baseline_proof as proof,
+    exists (select from retl.generation o where o.target_id = t.target_id and o.state in ('promoted', 'superseded')) as promoted
   from retl.target t join retl.mirror m using (mirror_id)
   left join retl.generation g on g.target_id = t.target_id and g.state = 'promoted'
   where t.target_key = $1`;
@@ -75,7 +82,7 @@ const OPEN_RUN = `
     coalesce(g.members, 0) as members, r.first_sequence is not null as is_planned, r.held_before, r.planned_added,
     r.planned_changed, r.planned_removed, r.planned_unchanged,
     case when r.refresh_after_ms is not null and r.strategy = 'snapshot-diff' then r.planned_refreshed end as planned_refreshed,
-    r.max_removal_share, r.max_removals, r.empty_snapshot
+    r.max_removal_share, r.max_removals, r.empty_snapshot, r.replaces_unknown
   from retl.run r left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
   where r.mirror_id = $1 and r.closing is null`;
 
@@ -97,6 +104,8 @@ function knownTarget(row: Row): KnownTarget {
     owner: text(row, 'owner'),
     longestRemoval: number(row, 'longest_removal'),
     keyTypes: textOrNull(row, 'key_types'),
+    proof: textOrNull(row, 'proof') as KnownTarget['proof'],
+    promoted: flag(row, 'promoted'),
   };
 }
 
@@ -111,6 +120,7 @@ function openRun(row: Row): OpenRun {
     unresolvedBatches: number(row, 'unresolved'),
     sealedForMs: sealedFor === null ? null : Number(sealedFor),
     members: number(row, 'members'),
+    replacesUnknown: flag(row, 'replaces_unknown'),
     parked: parked(row),
     planned: flag(row, 'is_planned')
       ? {

@@ -12,6 +12,7 @@ import {
   type PlanDigests,
   type PlanGuard,
   type PlanIdentities,
+  type Replaced,
   type SnapshotPlan,
 } from '../domain/plan.ts';
 import { isSealed } from '../domain/run.ts';
@@ -115,9 +116,28 @@ function openRunPlan(open: OpenRun, settings: MirrorSettings): OpenRunPlan {
   };
 }
 
-function guardOfOpen({ phase, parked, planned, safety }: OpenRun): PlanGuard | null {
+function guardOfOpen(open: OpenRun): PlanGuard | null {
+  const { phase, parked, planned, safety } = open;
   if (parked !== null) return parked.verdict === 'approved' ? null : { kind: 'holds', code: parked.code };
-  return planned !== null && phase === 'guard' ? guardOf(planned, safety) : null;
+  const replaced = open.replacesUnknown ? 'unknown' : 'known';
+  return planned !== null && phase === 'guard' ? guardOf(planned, safety, replaced) : null;
+}
+
+/** As the first run records it (activities/init.ts), and retl.plan takes it. */
+export function replacedBy(
+  { strategy, baseline }: Pick<MirrorSettings, 'strategy' | 'baseline'>,
+  target: Standing['target'],
+): Replaced {
+  if (strategy !== 'native-replace' || target?.promoted === true || baseline.attested !== null)
+    return 'known';
+  switch (target?.proof ?? null) {
+    case 'unknown':
+      return 'unknown';
+    case null:
+      return 'unlooked';
+    default:
+      return 'known';
+  }
 }
 
 interface Fresh {
@@ -148,7 +168,7 @@ async function planSnapshot(
   const snapshot: SnapshotPlan = {
     counts,
     removedShare: counts.held === 0 ? null : counts.removed / counts.held,
-    guard: guardOf(counts, settings.safety),
+    guard: guardOf(counts, settings.safety, replacedBy(settings, standing.target)),
     digests: digestsOf(members),
   };
   return { snapshot, identities: shown === null ? null : await tellShown(journal, shown, members) };

@@ -11,7 +11,7 @@ import { tellPlan } from '../../src/planning/tell-plan.ts';
 import { configurationOf, DESTINATIONS, SOURCES } from '../../src/worker-setup.ts';
 import { retl } from '../cli/support.ts';
 import { System } from '../support/system.ts';
-import { HttpScene } from '../support/system-destinations.ts';
+import { HttpScene, TableScene } from '../support/system-destinations.ts';
 import { ending, type SceneOptions } from '../support/system-scene.ts';
 
 let system: System;
@@ -52,6 +52,12 @@ async function told(mirror: string): Promise<PlanLine | undefined> {
     (line) => lines.push(line),
   );
   return lines.at(-1);
+}
+
+async function planned(mirror: string): Promise<Plan> {
+  const line = await told(mirror);
+  if (line?.kind !== 'plan') throw new Error(`not planned: ${JSON.stringify(line)}`);
+  return line.plan;
 }
 
 const scene = (mirror: string, options: SceneOptions = {}) =>
@@ -116,6 +122,55 @@ describe('what a plan says', () => {
       unchanged: 18,
     });
   });
+
+  test('a native replacement: the plan foresees whom the run asks about, and what it uploads and drops', async () => {
+    const replace = { strategy: 'native-replace', safety: { max_removals: '50%', empty_snapshot: 'hold' } };
+    const target = `create table audience (id text primary key, plan text); insert into audience values ('stranger', 'x')`;
+    const options = { target, destination: { swap: 'replace' }, mirror: replace };
+    const mirror = await TableScene.create(system, 'swapped', options);
+    expect((await planned('swapped')).snapshot?.guard).toEqual({
+      kind: 'passes',
+      unless: 'unknown-baseline',
+    });
+    expect((await as('plan', 'swapped')).stdout).toContain('unless the target holds anything');
+    const first = await mirror.start();
+    const asked = await mirror.untilParked(first);
+    const holds = { kind: 'holds', code: 'unknown-baseline' };
+    expect((await planned('swapped')).openRun?.plan?.guard).toEqual(holds);
+    await mirror.answer(first, 'reject', asked);
+    await ending(first);
+    expect((await as('plan', 'swapped', '--detailed-exitcode')).code).toBe(EXIT.guardHeld);
+    expect((await planned('swapped')).snapshot).toMatchObject({
+      guard: holds,
+      counts: { held: 0, added: 10 },
+    });
+    // A plan calls no destination: it does not speak for strangers.
+    const file = join(system.project.folder, 'swapped.plan');
+    await as('plan', 'swapped', '--out', file);
+    expect((await as('run', 'swapped', '--plan', file)).code).toBe(EXIT.guardHeld);
+    const again = system.temporal.client.workflow.getHandle('mirror/swapped');
+    await again.signal('abort');
+    await again.result();
+
+    await mirror.configure({
+      ...options,
+      mirror: { ...replace, baseline: { kind: 'replace', attested: 'a test' } },
+    });
+    expect((await planned('swapped')).snapshot?.guard).toEqual({ kind: 'passes' });
+    expect((await mirror.completed()).counts).toMatchObject({ added: 10, uploaded: 10 });
+    expect(await mirror.targetRows()).toEqual(await mirror.sourceRows());
+    await mirror.exec(
+      `delete from $table where id <= 'm003'; update $table set plan = 'gold' where id = 'm010'`,
+    );
+    const { counts } = (await planned('swapped')).snapshot ?? {};
+    expect(counts).toMatchObject({ held: 10, added: 0, changed: 1, removed: 3, unchanged: 6 });
+    expect((await mirror.completed()).counts).toMatchObject({
+      changed: 1,
+      removed: 3,
+      unchanged: 6,
+      uploaded: 7,
+    });
+  }, 180_000);
 
   test('several at once: a block for each, the worst exit code, and one that fails keeps no other from it', async () => {
     const mirror = await scene('several-a');

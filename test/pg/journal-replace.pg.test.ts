@@ -4,8 +4,6 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RunAttempt } from '../../src/activities/attempt.ts';
-import { completeReplacement } from '../../src/activities/replacement.ts';
 import { sha256FromHex } from '../../src/domain/ids.ts';
 import { tellRuns } from '../../src/domain/member-story.ts';
 import { settledUploads } from '../../src/journal/batch-record.ts';
@@ -13,12 +11,13 @@ import { logHead, readEffects, readEntries } from '../../src/journal/log.ts';
 import { holdingOf, tracesOf } from '../../src/journal/member-trace.ts';
 import { memberOf } from '../../src/journal/membership.ts';
 import { applyUploads, confirmReplacement, recordReplaced } from '../../src/journal/replacement.ts';
-import { countRun, loadRun } from '../../src/journal/run-record.ts';
+import { countRun } from '../../src/journal/run-record.ts';
 import type { AdmitRequest } from '../../src/journal/runs.ts';
 import { admit, closeRun, promote, recordBaseline } from '../../src/journal/runs.ts';
 import { verifyLog } from '../../src/journal/verify-log.ts';
 import { createTestJournal, stateOf, type TestJournal } from '../support/journal.ts';
 import { admission, identityHash, rowsOf, ScriptedRun } from '../support/journal-run.ts';
+import { complete as completed, promoted as promotedRun } from '../support/replaced-run.ts';
 
 const RULE = 'RM003';
 let journal: TestJournal;
@@ -57,23 +56,8 @@ async function finished(mirror: string, visible: Visible, members: Members): Pro
   return run;
 }
 
-/** What the activity does, as the attempt that the run is in; `stops`: it is told to stop after its first step. */
-async function complete(run: ScriptedRun, stops = false): Promise<void> {
-  const a: Pick<RunAttempt, 'deps' | 'attempt' | 'record' | 'stop' | 'reload'> = {
-    deps: { journal: journal.runtime } as RunAttempt['deps'],
-    attempt: run.attempt,
-    record: await run.record(),
-    stop: stops ? AbortSignal.abort() : new AbortController().signal,
-    reload: () => loadRun(journal.runtime, run.run),
-  };
-  await completeReplacement(a as RunAttempt);
-}
-
-async function promoted(run: ScriptedRun): Promise<void> {
-  await complete(run);
-  await run.foldAll();
-  await promote(journal.runtime, run.attempt);
-}
+const complete = (run: ScriptedRun, stops = false) => completed(journal.runtime, run, stops);
+const promoted = (run: ScriptedRun) => promotedRun(journal.runtime, run);
 
 async function held(run: ScriptedRun, ids: readonly string[]): Promise<readonly string[]> {
   const { target } = await run.record();
