@@ -108,7 +108,8 @@ function refuseRecord(
   return null;
 }
 
-function refuseLog({ position, logId, entryHash }: RecordedCheckpoint, log: LogState): Refusal | null {
+/** Whether the log is another one than the index was built from, or has been another; needs no artifact. */
+export function refuseLog({ position, logId, entryHash }: CheckpointMark, log: LogState): Refusal | null {
   if (logId !== log.logId) return stop('index.other-log', { built_from: logId, log: log.logId });
   if (position > log.head)
     return stop('index.ahead-of-log', { position: `${position}`, head: `${log.head}` });

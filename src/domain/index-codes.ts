@@ -56,6 +56,37 @@ export const INDEX_CODES = {
     remedy: 'Leave the build to it; one workflow per index is enough.',
     recourse: 'fix',
   },
+  'index.frozen': {
+    meaning: 'The index was rolled back, and stays at that position.',
+    remedy: 'Have it rebuilt: then it follows the log again.',
+    recourse: 'fix',
+  },
+  'index.not-built': {
+    meaning: 'The index has no build that readers see yet.',
+    remedy: 'Let it be built first.',
+    recourse: 'fix',
+  },
+  'index.unknown': {
+    meaning: 'No index of this name is configured.',
+    remedy: 'Check the name; `indexes` of retl.yaml lists them.',
+    recourse: 'fix',
+  },
+  'index.unknown-checkpoint': {
+    meaning: 'The journal keeps no such checkpoint of this index.',
+    remedy: 'Choose one of those that are kept of this index.',
+    recourse: 'fix',
+  },
+  'index.unavailable': {
+    meaning: 'The system that the index lives in cannot be reached, or is too busy.',
+    remedy: 'None needed where it comes back by itself: the work is tried again.',
+    recourse: 'retry',
+  },
+  'index.misconfigured': {
+    meaning: 'The system that the index lives in refuses the settings, the rights, or what stands there.',
+    remedy:
+      'The SQLSTATE is in the details: grant the role of the index’s URL the right to create in its schema.',
+    recourse: 'fix',
+  },
   'artifact.missing': {
     meaning: 'The store of artifacts has none of this reference.',
     remedy: 'Restore it from a backup, or use another checkpoint; the details name it.',

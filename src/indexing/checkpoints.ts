@@ -13,6 +13,7 @@ import {
   type IndexDefinition,
   type RecordedCheckpoint,
   type Refusal,
+  refuseLog,
   stop,
   type Validation,
   validateCheckpoint,
@@ -105,8 +106,9 @@ export async function checkResume(
   mark: CheckpointMark,
   definition: IndexDefinition,
 ): Promise<Validation> {
-  const read = await readCheckpoint(store, mark);
-  if (read.kind === 'refused') return read;
   const log = await logStateAt(db, mark.position, mark.snapshot?.id ?? null);
+  const read = await readCheckpoint(store, mark);
+  // Another journal has none of the artifacts: what is wrong is the journal, and not that they are missing.
+  if (read.kind === 'refused') return refuseLog(mark, log) ?? read;
   return validateCheckpoint(read.recorded, log, definition);
 }

@@ -33,6 +33,8 @@ export function openJournal(options: JournalOptions): pg.Pool {
   });
   // An idle connection that the server ends is not an error of anybody: the pool opens another.
   pool.on('error', () => {});
+  // Nor is one that ends while a transaction waits for something else: its next statement fails.
+  pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 

@@ -29,7 +29,7 @@ export const ZONES: { readonly [zone: string]: Zone } = {
   indexing: {
     load: ['domain', 'journal'],
     types: [],
-    packages: ['pg', 'zod', '@aws-sdk/client-s3'],
+    packages: ['pg', 'pg-copy-streams', 'zod', '@aws-sdk/client-s3'],
     builtins: true,
   },
   planning: {

@@ -1,0 +1,115 @@
+/**
+ * The port of an index (design.md section 7): something derived from the log that can be built anew from it at any time. An
+ * indexer keeps its own checkpoint where its rows are, and both change in one transaction: whoever dies has lost one batch.
+ */
+
+import type { CheckpointMark, IndexDefinition, SnapshotMark } from '../domain/checkpoint-validation.ts';
+import type { ArtifactReference, BuildId, LogPosition } from '../domain/ids.ts';
+import type { EntryEffects } from '../journal/log-reader.ts';
+import type { SnapshotCursor, SnapshotMember } from '../journal/log-snapshot.ts';
+
+/** One construction of the index, as the index itself keeps it: where that and the journal's registry differ, this is true. */
+export interface OwnBuild {
+  readonly build: BuildId;
+  /** `live`: the one that readers see; `building`: it takes the live one's place when it has caught up. */
+  readonly state: 'live' | 'building';
+  readonly definition: IndexDefinition;
+  readonly logId: string;
+  /** The log snapshot that it began with; `null`: it began with the log's first entry. */
+  readonly snapshot: SnapshotMark | null;
+  /** The position of a rollback, which it does not go past; `null`: it follows the log. */
+  readonly goal: LogPosition | null;
+  /** How far the log snapshot has been read, while there is no checkpoint; `null`: from its beginning. */
+  readonly loaded: SnapshotCursor | null;
+  /** Its newest checkpoint; `null`: the log snapshot is still being read. */
+  readonly mark: CheckpointMark | null;
+  /** The checkpoint before that. */
+  readonly previous: ArtifactReference | null;
+  /** How many rows it holds. */
+  readonly rows: bigint;
+}
+
+export interface NewBuild {
+  readonly build: BuildId;
+  readonly definition: IndexDefinition;
+  readonly logId: string;
+  readonly snapshot: SnapshotMark | null;
+  readonly goal: LogPosition | null;
+}
+
+/** Members of one target as of the log snapshot's boundary. */
+export interface HeldMembers {
+  readonly target: bigint;
+  readonly mirror: string;
+  readonly members: readonly SnapshotMember[];
+}
+
+/** An entry and the name of its mirror. */
+export interface NamedEntry extends EntryEffects {
+  readonly mirror: string;
+}
+
+export type Batch =
+  /** A page of the log snapshot, in the order of the snapshot. */
+  | { readonly kind: 'members'; readonly targets: readonly HeldMembers[]; readonly next: SnapshotCursor }
+  /** The snapshot has been read whole, or there is none. */
+  | { readonly kind: 'begin' }
+  /** Whole entries, in order, without a gap. */
+  | { readonly kind: 'entries'; readonly entries: readonly NamedEntry[] };
+
+/** Puts the checkpoint's artifact, once it is known how many rows the index holds. @throws RetlError */
+export type MakeMark = (rows: bigint) => Promise<CheckpointMark>;
+
+/** What another builder has changed meanwhile is not overwritten. */
+export type Applied = { readonly kind: 'applied'; readonly build: OwnBuild } | { readonly kind: 'raced' };
+
+/** Every method throws RetlError `index.unavailable` or `index.misconfigured` where the system is away or refuses. */
+export interface Indexer {
+  readonly definition: IndexDefinition;
+  /** Whether a build needs all of the log, so that compaction is held back. */
+  readonly holdsLog: boolean;
+  /** Creates what there must be before a build; harmless where it is there. */
+  prepare(): Promise<void>;
+  /** The builds that are not retired: one of each state at most. */
+  builds(): Promise<readonly OwnBuild[]>;
+  /** `raced`: another build of this index has been begun. */
+  begin(build: NewBuild): Promise<{ readonly kind: 'begun' | 'raced' }>;
+  /**
+   * Takes a batch in, with the checkpoint after it, in one transaction.
+   * @param build as it was read or returned last: by it another builder's work is found
+   * @param mark `null` only for a page of the log snapshot
+   */
+  apply(build: OwnBuild, batch: Batch, mark: MakeMark | null): Promise<Applied>;
+  /** Puts a build that has caught up in the place of the live one, which is retired, in one step for readers. */
+  promote(build: OwnBuild): Promise<Applied>;
+  /** Gives a build up, and drops its rows. */
+  retire(build: BuildId): Promise<void>;
+  /**
+   * Opens a second build beside the live one.
+   * @param boundary of the log snapshot that it begins with; `null`: it begins with the log's first entry
+   */
+  scratch(live: OwnBuild, boundary: LogPosition | null): Promise<Scratch>;
+  close(): Promise<void>;
+}
+
+/** A second build that nobody sees and that leaves nothing behind. */
+export interface Scratch {
+  apply(batch: Batch): Promise<void>;
+  /** Compares with the live build, where that stands at the position that the scratch has been replayed to. */
+  compare(position: LogPosition): Promise<Comparison>;
+  close(): Promise<void>;
+}
+
+export type Comparison =
+  | {
+      readonly kind: 'compared';
+      readonly rows: bigint;
+      /** Rows that the log gives and the index has not, or has otherwise. */
+      readonly missing: bigint;
+      /** Rows that the index has and the log does not give, or gives otherwise. */
+      readonly unexpected: bigint;
+    }
+  /** The live build has gone on to there meanwhile. */
+  | { readonly kind: 'moved'; readonly position: LogPosition }
+  /** Another build is live by now. */
+  | { readonly kind: 'replaced' };

@@ -1,0 +1,56 @@
+/** The log, and the log snapshot before it, as batches of an index: with values, and with the names of mirrors. */
+
+import { RetlError } from '../domain/errors.ts';
+import type { LogPosition, MirrorId } from '../domain/ids.ts';
+import type { SnapshotId } from '../journal/compaction.ts';
+import { readLogPage } from '../journal/log-reader.ts';
+import { readSnapshotPage, type SnapshotCursor } from '../journal/log-snapshot.ts';
+import { mirrorNames } from '../journal/mirror-names.ts';
+import type { Queryable } from '../journal/pool.ts';
+import type { Batch } from './indexer.ts';
+
+export type EntryBatch = Extract<Batch, { readonly kind: 'entries' }>;
+export type MemberBatch = Extract<Batch, { readonly kind: 'members' }>;
+type Gone = { readonly kind: 'end' } | { readonly kind: 'compacted' };
+
+export class LogSource {
+  #names: ReadonlyMap<MirrorId, string> = new Map();
+
+  constructor(
+    private readonly db: Queryable,
+    /** Effects of one page: what is lost with a builder that dies. */
+    private readonly effects: number,
+  ) {}
+
+  /** What follows `after`, but nothing past `goal`. @throws JournalError */
+  async entries(after: LogPosition, goal: LogPosition | null): Promise<EntryBatch | Gone> {
+    if (goal !== null && after >= goal) return { kind: 'end' };
+    const page = await readLogPage(this.db, after, { values: true, effects: this.effects });
+    if (page.kind === 'end') return page;
+    if (page.kind === 'compacted') return { kind: 'compacted' };
+    const within = page.entries.filter(({ entry }) => goal === null || entry.position <= goal);
+    await this.#learn(within.map(({ entry }) => entry.mirror));
+    const entries = within.map((one) => ({ ...one, mirror: this.#name(one.entry.mirror) }));
+    return { kind: 'entries', entries };
+  }
+
+  /** Members of the log snapshot that follow `after`. @throws JournalError */
+  async members(snapshot: SnapshotId, after: SnapshotCursor | null): Promise<MemberBatch | Gone> {
+    const members = Math.max(1, Math.ceil(this.effects / 4));
+    const page = await readSnapshotPage(this.db, snapshot, after, { values: true, members });
+    if (page.kind !== 'members') return page;
+    await this.#learn(page.targets.map(({ mirror }) => mirror));
+    const targets = page.targets.map((held) => ({ ...held, mirror: this.#name(held.mirror) }));
+    return { kind: 'members', targets, next: page.next };
+  }
+
+  async #learn(mirrors: readonly MirrorId[]): Promise<void> {
+    if (!mirrors.every((id) => this.#names.has(id))) this.#names = await mirrorNames(this.db);
+  }
+
+  #name(id: MirrorId): string {
+    const name = this.#names.get(id);
+    if (name === undefined) throw new RetlError('index.log-diverged', { rule: 'unknown-mirror' });
+    return name;
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * An index in tables of PostgreSQL (design.md section 7). Each build has a table of its own; readers ask a view that has the
+ * index's name, which leads to the live one. The indexer's role owns what it makes: it needs the right to create in the
+ * schema, or to create the schema.
+ */
+
+import type pg from 'pg';
+import type { IndexDefinition } from '../../domain/checkpoint-validation.ts';
+import { RetlError } from '../../domain/errors.ts';
+import { sha256FromHex } from '../../domain/ids.ts';
+import { sha256Parts } from '../../journal/artifact-store.ts';
+import type { Applied, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../indexer.ts';
+import { buildTable, insertBuild, type KeptBuild, lockBuild, readBuilds, writeBuild } from './builds.ts';
+import { inTransaction, openIndexDatabase, query } from './database.ts';
+import type { TableKind } from './kind.ts';
+import { openScratch } from './scratch.ts';
+
+export interface PostgresIndexOptions {
+  readonly name: string;
+  readonly kind: TableKind;
+  /** Without references. */
+  readonly url: string;
+  readonly schema: string;
+  readonly holdsLog: boolean;
+}
+
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export function definitionOf(name: string, kind: TableKind): IndexDefinition {
+  const described = JSON.stringify([kind.name, kind.columns, kind.shown, kind.keys('t')]);
+  return {
+    name,
+    schemaVersion: kind.schemaVersion,
+    fingerprint: sha256FromHex(sha256Parts([Buffer.from(described, 'utf8')])),
+  };
+}
+
+/** Connects when it is first asked something. */
+export function postgresIndexer(options: PostgresIndexOptions): Indexer {
+  const { kind, name, holdsLog } = options;
+  const schema = quoted(options.schema);
+  const definition = definitionOf(name, kind);
+  const pool = openIndexDatabase(options.url);
+  return {
+    definition,
+    holdsLog,
+    prepare: () => prepare(pool, options.schema),
+    builds: async () => ((await isThere(pool, schema)) ? readBuilds(pool, schema, name) : []),
+    begin: (build) => begin(pool, schema, kind, build),
+    apply: (build, batch, mark) => apply(pool, schema, kind, build, batch, mark),
+    async promote(build) {
+      const promoted = await promote(pool, schema, kind, build);
+      if (promoted.kind === 'applied') await dropRetired(pool, schema, name);
+      return promoted;
+    },
+    async retire(build) {
+      const sql = `update ${schema}.index_build set state = 'retired' where index_name = $1 and build_id = $2 and state = 'building'`;
+      await query(pool, sql, [name, build]);
+      await dropRetired(pool, schema, name);
+    },
+    async scratch({ build }, boundary) {
+      const live = (await readBuilds(pool, schema, name)).find((kept) => kept.build === build);
+      if (live === undefined) throw new RetlError('index.not-built', { index: name });
+      return openScratch({ pool, kind, schema, live, boundary });
+    },
+    close: () => pool.end(),
+  };
+}
+
+async function isThere(pool: pg.Pool, schema: string): Promise<boolean> {
+  const [row] = await query(pool, 'select to_regclass($1) is not null as there', [`${schema}.index_build`]);
+  return row?.there === true;
+}
+
+/** Two that begin at once both find it done. */
+async function prepare(pool: pg.Pool, schemaName: string): Promise<void> {
+  const schema = quoted(schemaName);
+  if (await isThere(pool, schema)) return;
+  await inTransaction(pool, async (client) => {
+    await query(client, "select pg_advisory_xact_lock(hashtextextended('retl index ' || $1, 0))", [
+      schemaName,
+    ]);
+    // `if not exists` asks for the right to create schemas even where there is one.
+    const [there] = await query(client, 'select to_regnamespace($1) is not null as there', [schema]);
+    if (there?.there !== true) await query(client, `create schema ${schema}`);
+    await query(client, buildTable(schema));
+    await letRead(client, schema, `${schema}.index_build`);
+  });
+}
+
+/** In the journal's own database, those who may see its values may see these too. */
+async function letRead(client: pg.ClientBase, schema: string, relation: string): Promise<void> {
+  const [role] = await query(
+    client,
+    `select to_regrole('retl_reader') is not null and to_regclass('retl.journal') is not null as here,
+      has_schema_privilege($1, 'usage with grant option') as may_grant`,
+    [schema.slice(1, -1).replaceAll('""', '"')],
+  );
+  if (role?.here !== true) return;
+  if (role.may_grant === true) await query(client, `grant usage on schema ${schema} to retl_reader`);
+  await query(client, `grant select on ${relation} to retl_reader`);
+}
+
+async function begin(pool: pg.Pool, schema: string, kind: TableKind, build: NewBuild) {
+  return inTransaction(pool, async (client) => {
+    const id = await insertBuild(client, schema, build);
+    if (id === null) return { kind: 'raced' as const };
+    await query(client, `create table ${schema}.rows_${id} (${kind.columns})`);
+    await letRead(client, schema, `${schema}.rows_${id}`);
+    return { kind: 'begun' as const };
+  });
+}
+
+async function apply(
+  pool: pg.Pool,
+  schema: string,
+  kind: TableKind,
+  build: OwnBuild,
+  batch: Batch,
+  mark: MakeMark | null,
+): Promise<Applied> {
+  return inTransaction(pool, async (client) => {
+    const kept = await lockBuild(client, schema, build);
+    if (kept === null) return { kind: 'raced' };
+    const name = `${schema}.rows_${kept.table}`;
+    const taken =
+      batch.kind === 'begin'
+        ? { grown: 0n, keyed: kept.keyed }
+        : await kind.take(client, { name, keyed: kept.keyed }, batch);
+    const rows = kept.rows + taken.grown;
+    const next: KeptBuild = {
+      ...kept,
+      rows,
+      keyed: taken.keyed,
+      loaded: batch.kind === 'members' ? batch.next : kept.loaded,
+      // The artifact is durable before the row that refers to it commits; where that fails, it is an orphan, and harmless.
+      ...(mark === null ? {} : { mark: await mark(rows), previous: kept.mark?.reference ?? null }),
+    };
+    await writeBuild(client, schema, next);
+    return { kind: 'applied', build: next };
+  });
+}
+
+async function promote(pool: pg.Pool, schema: string, kind: TableKind, build: OwnBuild): Promise<Applied> {
+  const { name } = build.definition;
+  return inTransaction(pool, async (client) => {
+    const kept = await lockBuild(client, schema, build);
+    if (kept === null) return { kind: 'raced' };
+    const table = `${schema}.rows_${kept.table}`;
+    if (!kept.keyed) for (const statement of kind.keys(table)) await query(client, statement);
+    await query(client, `analyze ${table}`);
+    const state = `update ${schema}.index_build set state = $2, keyed = keyed or $2 = 'live' where index_name = $1`;
+    await query(client, `${state} and state = 'live'`, [name, 'retired']);
+    await query(client, `${state} and table_id = $3`, [name, 'live', kept.table]);
+    await show(client, schema, name, `select ${kind.shown} from ${table}`);
+    return { kind: 'applied', build: { ...kept, state: 'live' } };
+  });
+}
+
+/** Has the view lead to another table. What was granted on it stays, unless its columns are others than before. */
+async function show(client: pg.ClientBase, schema: string, name: string, select: string): Promise<void> {
+  const view = `${schema}.${quoted(name)}`;
+  await query(client, 'savepoint view');
+  try {
+    await query(client, `create or replace view ${view} as ${select}`);
+  } catch {
+    await query(client, 'rollback to savepoint view');
+    await query(client, `drop view ${view}`);
+    await query(client, `create view ${view} as ${select}`);
+  }
+  await letRead(client, schema, view);
+}
+
+/** What nobody sees any more; readers that are still at it are not waited for long, the next time does it. */
+async function dropRetired(pool: pg.Pool, schema: string, name: string): Promise<void> {
+  const waiting = await query(
+    pool,
+    `select table_id from ${schema}.index_build where index_name = $1 and state = 'retired' and not dropped`,
+    [name],
+  );
+  for (const { table_id: id } of waiting) {
+    await inTransaction(pool, async (client) => {
+      await query(client, "set local lock_timeout = '2s'");
+      await query(client, `drop table if exists ${schema}.rows_${String(id)}`);
+      await query(client, `update ${schema}.index_build set dropped = true where table_id = $1`, [id]);
+    }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,35 @@
+/** A kind of index in PostgreSQL tables: what a row of it is, and how a batch of the log changes the rows. */
+
+import type { Batch } from '../indexer.ts';
+import type { IndexConnection } from './database.ts';
+
+export type RowBatch = Exclude<Batch, { readonly kind: 'begin' }>;
+
+/** The table of one build; its name is made of numbers only, or is a temporary table's. */
+export interface RowTable {
+  readonly name: string;
+  /** Whether its keys are there. A fresh build is loaded without, and gets them when it needs them. */
+  readonly keyed: boolean;
+}
+
+export interface Taken {
+  /** By how many the rows have become more. */
+  readonly grown: bigint;
+  readonly keyed: boolean;
+}
+
+export interface TableKind {
+  readonly name: string;
+  /** Raised with every change of what the rows are; then every index of the kind is built anew. */
+  readonly schemaVersion: number;
+  /** Columns with their types, as in CREATE TABLE. */
+  readonly columns: string;
+  /** What the view shows of a row. */
+  readonly shown: string;
+  /** Statements that create the keys of a table. */
+  keys(table: string): readonly string[];
+  /** Which rows of two builds are the same where one of them begins with a log snapshot that the other has gone past. */
+  comparable(boundary: bigint): string;
+  /** Takes a batch in. @throws RetlError */
+  take(client: IndexConnection, table: RowTable, batch: RowBatch): Promise<Taken>;
+}

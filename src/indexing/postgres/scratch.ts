@@ -1,0 +1,75 @@
+/** A second build of an index in a temporary table, of one connection: it is gone with that, whatever happens. */
+
+import type pg from 'pg';
+import type { LogPosition } from '../../domain/ids.ts';
+import { big, one } from '../../journal/decode.ts';
+import type { Batch, Comparison, Scratch } from '../indexer.ts';
+import { type KeptBuild, readBuilds } from './builds.ts';
+import { type IndexConnection, indexError, query } from './database.ts';
+import type { RowTable, TableKind } from './kind.ts';
+
+const TABLE = 'pg_temp.retl_scratch';
+
+export interface ScratchOf {
+  readonly pool: pg.Pool;
+  readonly kind: TableKind;
+  /** Quoted. */
+  readonly schema: string;
+  readonly live: KeptBuild;
+  /** The boundary of the log snapshot that the scratch begins with; `null`: the log's first entry. */
+  readonly boundary: LogPosition | null;
+}
+
+/** @throws RetlError */
+export async function openScratch(of: ScratchOf): Promise<Scratch> {
+  const client = await of.pool.connect().catch((error: unknown) => {
+    throw indexError(error);
+  });
+  let table: RowTable = { name: TABLE, keyed: false };
+  try {
+    await query(client, `create temporary table retl_scratch (${of.kind.columns})`);
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
+  return {
+    async apply(batch: Batch) {
+      if (batch.kind === 'begin') return;
+      await query(client, 'begin');
+      const { keyed } = await of.kind.take(client, table, batch);
+      await query(client, 'commit');
+      table = { ...table, keyed };
+    },
+    async compare(position: LogPosition) {
+      await query(client, 'begin isolation level repeatable read');
+      const compared = await compareAt(client, of, position);
+      await query(client, 'commit');
+      return compared;
+    },
+    async close() {
+      await client.query('rollback; drop table if exists pg_temp.retl_scratch').catch(() => {});
+      client.release(true);
+    },
+  };
+}
+
+async function compareAt(client: IndexConnection, of: ScratchOf, position: LogPosition): Promise<Comparison> {
+  const { kind, schema, live, boundary } = of;
+  const now = (await readBuilds(client, schema, live.definition.name)).find((b) => b.table === live.table);
+  if (now?.state !== 'live' || now.mark === null) return { kind: 'replaced' };
+  if (now.mark.position !== position) return { kind: 'moved', position: now.mark.position };
+  const sameBeginning = (live.snapshot?.boundary ?? null) === boundary;
+  const where = sameBeginning ? '' : ` where ${kind.comparable(boundary ?? 0n)}`;
+  const [a, b] = [`table_live as (select * from ${schema}.rows_${live.table}${where})`, `${TABLE}${where}`];
+  const row = one(
+    await query(
+      client,
+      `with ${a}, table_log as (select * from ${b})
+       select (select count(*) from table_live) as rows,
+         (select count(*) from (select * from table_log except all select * from table_live) m) as missing,
+         (select count(*) from (select * from table_live except all select * from table_log) u) as unexpected`,
+    ),
+  );
+  const counts = { missing: big(row, 'missing'), unexpected: big(row, 'unexpected') };
+  return { kind: 'compared', rows: big(row, 'rows'), ...counts };
+}

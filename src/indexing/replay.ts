@@ -1,0 +1,241 @@
+/**
+ * Replay (design.md section 7): an index goes on from its own newest checkpoint, validated, with the position after it, in
+ * pages; a checkpoint follows each committed page: the artifact first, then the index's rows and its own checkpoint in one
+ * transaction, then the journal's registry. Whoever dies between two of these leaves something that the next one mends.
+ */
+
+import type { CheckpointMark, Refusal } from '../domain/checkpoint-validation.ts';
+import { stop } from '../domain/checkpoint-validation.ts';
+import { RetlError } from '../domain/errors.ts';
+import { type BuildId, type LogPosition, logPosition, type Sha256, sha256FromHex } from '../domain/ids.ts';
+import type { ArtifactStore } from '../journal/artifact-store.ts';
+import { putCheckpoint } from '../journal/checkpoints.ts';
+import { logHead } from '../journal/log.ts';
+import { entryAt, logLag } from '../journal/log-reader.ts';
+import type { Queryable } from '../journal/pool.ts';
+import { checkResume, refusalOf, storeCheckpoint } from './checkpoints.ts';
+import type { Batch, Indexer, OwnBuild } from './indexer.ts';
+import { LogSource } from './log-source.ts';
+import { newBuild } from './new-build.ts';
+
+export interface ReplayDeps {
+  readonly journal: Queryable;
+  readonly artifacts: ArtifactStore;
+  /** Which instance of the indexer this is; no secret, no value. */
+  readonly builder: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Effects of a page; the default suits rows of some hundred bytes. */
+  readonly effects?: number;
+}
+
+const PAGE_EFFECTS = 20_000;
+
+export interface Progress {
+  readonly build: BuildId;
+  readonly state: OwnBuild['state'];
+  /** `null`: the log snapshot is being read. */
+  readonly position: LogPosition | null;
+  readonly rows: bigint;
+}
+
+export type Followed =
+  /** `more`: it was told to stop before the end. `frozen`: a rollback, which has got to its position. */
+  ({ readonly kind: 'caught-up' | 'more' | 'frozen' } & Progress) | Refusal;
+
+/**
+ * Has an index follow the log until it has caught up or `stopped` says so, which is asked between two pages.
+ * @throws RetlError, JournalError
+ */
+export async function follow(
+  deps: ReplayDeps,
+  indexer: Indexer,
+  stopped: () => boolean = () => false,
+): Promise<Followed> {
+  await indexer.prepare();
+  const begun = await buildToWorkOn(deps, indexer);
+  if (begun.kind === 'refused') return begun;
+  const replay = new Replay(deps, indexer, begun.build);
+  const ended = await replay.run(stopped);
+  if (ended === 'more') return { kind: 'more', ...progressOf(replay.build) };
+  if (typeof ended !== 'string') return ended;
+  if (replay.build.state === 'building') {
+    const promoted = await indexer.promote(replay.build);
+    if (promoted.kind === 'raced') return stop('index.build-raced', { index: indexer.definition.name });
+    replay.build = promoted.build;
+  }
+  return { kind: replay.build.goal === null ? 'caught-up' : 'frozen', ...progressOf(replay.build) };
+}
+
+function progressOf({ build, state, mark, rows }: OwnBuild): Progress {
+  return { build, state, position: mark?.position ?? null, rows };
+}
+
+type Chosen = { readonly kind: 'chosen'; readonly build: OwnBuild } | Refusal;
+
+/** The build under way, else the live one, else a new one; what cannot be gone on from in good order is begun anew. */
+async function buildToWorkOn(deps: ReplayDeps, indexer: Indexer): Promise<Chosen> {
+  const builds = await indexer.builds();
+  const found = builds.find(({ state }) => state === 'building') ?? builds[0];
+  if (found === undefined) return newBuild(deps, indexer, null);
+  const refusal = await mayGoOn(deps, indexer, found);
+  if (refusal === null || (refusal.code === 'index.past-compaction' && isThere(found)))
+    return { kind: 'chosen', build: found };
+  if (refusal.remedy === 'stop') return refusal;
+  if (found.state === 'building') await indexer.retire(found.build);
+  return newBuild(deps, indexer, found.goal);
+}
+
+/** A rollback that has got to its position needs no more of the log. */
+function isThere({ goal, mark }: OwnBuild): boolean {
+  return goal !== null && mark !== null && mark.position >= goal;
+}
+
+/** `null`: it may. */
+async function mayGoOn(deps: ReplayDeps, indexer: Indexer, build: OwnBuild): Promise<Refusal | null> {
+  const { journal, artifacts } = deps;
+  const { mark } = build;
+  if (mark === null) return mayLoad(deps, indexer, build);
+  const validation = await checkResume(journal, artifacts, mark, indexer.definition);
+  if (validation.kind === 'refused') return validation;
+  // The registry may not have heard of it: its builder died in between. It is a repetition otherwise.
+  return register(deps, build, mark);
+}
+
+/** A build without a checkpoint has nothing yet that could not be made anew. */
+async function mayLoad(deps: ReplayDeps, indexer: Indexer, build: OwnBuild): Promise<Refusal | null> {
+  const { logId } = await logHead(deps.journal);
+  if (build.logId !== logId) return stop('index.other-log', { built_from: build.logId, log: logId });
+  const { definition } = indexer;
+  const same =
+    build.definition.schemaVersion === definition.schemaVersion &&
+    build.definition.fingerprint === definition.fingerprint;
+  if (same) return null;
+  const details = { built_at: build.definition.schemaVersion, now: definition.schemaVersion };
+  return { kind: 'refused', code: 'index.schema-changed', remedy: 'full-replay', details };
+}
+
+async function register(deps: ReplayDeps, build: OwnBuild, mark: CheckpointMark): Promise<Refusal | null> {
+  const { position, reference, logId, entryHash } = mark;
+  const draft = { build: build.build, position, reference, previous: build.previous, logId, entryHash };
+  return refusalOf(await putCheckpoint(deps.journal, draft));
+}
+
+const GENESIS = sha256FromHex('0'.repeat(64));
+
+/** One build on its way. */
+class Replay {
+  readonly #source: LogSource;
+
+  constructor(
+    private readonly deps: ReplayDeps,
+    private readonly indexer: Indexer,
+    public build: OwnBuild,
+  ) {
+    this.#source = new LogSource(deps.journal, deps.effects ?? PAGE_EFFECTS);
+  }
+
+  async run(stopped: () => boolean): Promise<'end' | 'more' | Refusal> {
+    if (this.build.mark === null) {
+      const loaded = await this.#load(stopped);
+      if (loaded !== null) return loaded;
+    }
+    return this.#follow(stopped);
+  }
+
+  /** Reads the log snapshot, and makes the first checkpoint. `null`: done. */
+  async #load(stopped: () => boolean): Promise<'more' | Refusal | null> {
+    const { snapshot } = this.build;
+    while (snapshot !== null) {
+      if (stopped()) return 'more';
+      const page = await this.#source.members(snapshot.id, this.build.loaded);
+      if (page.kind === 'end') break;
+      if (page.kind === 'compacted') return this.#compacted();
+      const raced = await this.#apply(page, null);
+      if (raced !== null) return raced;
+    }
+    const position = snapshot?.boundary ?? logPosition(0);
+    const entryHash = await this.#hashAt(position);
+    return entryHash === null
+      ? stop('index.log-diverged', { position: `${position}` })
+      : this.#apply({ kind: 'begin' }, { position, entryHash });
+  }
+
+  async #follow(stopped: () => boolean): Promise<'end' | 'more' | Refusal> {
+    let next = this.#read();
+    for (;;) {
+      const page = await next;
+      if (page.kind === 'end') return 'end';
+      if (page.kind === 'compacted') return this.#compacted();
+      if (stopped()) return 'more';
+      const last = page.entries.at(-1)?.entry;
+      if (last === undefined) return 'end';
+      // The next page is read while this one is written.
+      next = this.#read(last.position);
+      next.catch(() => {});
+      const refused = await this.#apply(page, last);
+      if (refused !== null) return refused;
+    }
+  }
+
+  #read(after = this.build.mark?.position ?? logPosition(0)) {
+    return this.#source.entries(after, this.build.goal);
+  }
+
+  /** It was compacted while it was being read: the next call finds that out in good order, and begins anew. */
+  #compacted(): 'more' | Refusal {
+    if (this.build.mark !== null) return 'more';
+    const { build } = this.build;
+    return {
+      kind: 'refused',
+      code: 'index.past-compaction',
+      remedy: 'full-replay',
+      details: { build: `${build}` },
+    };
+  }
+
+  /** Takes a batch in, with a checkpoint at its end; the first and last of three steps are those around it. */
+  async #apply(batch: Batch, at: Place | null): Promise<Refusal | null> {
+    const applied = await this.indexer.apply(
+      this.build,
+      batch,
+      at === null ? null : (rows) => this.#mark(at, rows),
+    );
+    if (applied.kind === 'raced') return stop('index.build-raced', { build: `${this.build.build}` });
+    this.build = applied.build;
+    return at === null || this.build.mark === null ? null : register(this.deps, this.build, this.build.mark);
+  }
+
+  async #mark({ position, entryHash }: Place, rows: bigint): Promise<CheckpointMark> {
+    const { journal, artifacts, builder, now } = this.deps;
+    const { definition, snapshot, logId } = this.build;
+    const { ms } = await logLag(journal, position);
+    const stored = await storeCheckpoint(artifacts, {
+      projectionName: definition.name,
+      projectionSchemaVersion: definition.schemaVersion,
+      aslSnapshotId: snapshot?.id ?? null,
+      aslLogPosition: position,
+      createdAt: BigInt(now()),
+      builderId: builder,
+      artifactCount: rows,
+      edgeCount: null,
+      errorCount: 0n,
+      lagMillis: BigInt(Math.round(ms)),
+      note: null,
+    });
+    if (stored.kind === 'refused') throw new RetlError(stored.code, stored.details);
+    if (stored.kind === 'no-bytes') throw new RetlError('index.misconfigured', { rule: stored.fault.reason });
+    const { reference } = stored;
+    return { reference, position, entryHash, logId, snapshot, fingerprint: definition.fingerprint };
+  }
+
+  async #hashAt(position: LogPosition): Promise<Sha256 | null> {
+    if (position === 0n) return GENESIS;
+    return (await entryAt(this.deps.journal, position))?.entryHash ?? null;
+  }
+}
+
+interface Place {
+  readonly position: LogPosition;
+  readonly entryHash: Sha256;
+}

@@ -1,0 +1,88 @@
+/** Holds an index to the log: what replaying it gives now, row by row, beside what stands in the live build. */
+
+import { type Refusal, stop } from '../domain/checkpoint-validation.ts';
+import { type LogPosition, logPosition } from '../domain/ids.ts';
+import { logHead } from '../journal/log.ts';
+import type { Comparison, Indexer, OwnBuild, Scratch } from './indexer.ts';
+import { LogSource } from './log-source.ts';
+import { beginning } from './new-build.ts';
+import type { ReplayDeps } from './replay.ts';
+
+export type VerifiedIndex =
+  | ({ readonly position: LogPosition } & Extract<Comparison, { readonly kind: 'compared' }>)
+  | Refusal;
+
+/** A live build that moves on while it is compared is followed so often. */
+const TRIES = 20;
+
+/** @throws RetlError, JournalError */
+export async function verifyIndex(deps: ReplayDeps, indexer: Indexer): Promise<VerifiedIndex> {
+  const { name } = indexer.definition;
+  const live = (await indexer.builds()).find(({ state }) => state === 'live');
+  if (live === undefined || live.mark === null) return stop('index.not-built', { index: name });
+  const { logId, earliest } = await logHead(deps.journal);
+  if (live.logId !== logId) return stop('index.other-log', { built_from: live.logId, log: logId });
+  const { position } = live.mark;
+  const snapshot = await beginning(deps.journal);
+  if (position < (snapshot?.boundary ?? 0n))
+    return stop('index.past-compaction', { position: `${position}`, earliest: `${earliest}` });
+  const scratch = await indexer.scratch(live, snapshot?.boundary ?? null);
+  try {
+    return await compared(deps, scratch, live, position, snapshot);
+  } finally {
+    await scratch.close();
+  }
+}
+
+async function compared(
+  deps: ReplayDeps,
+  scratch: Scratch,
+  { build }: OwnBuild,
+  position: LogPosition,
+  snapshot: Awaited<ReturnType<typeof beginning>>,
+): Promise<VerifiedIndex> {
+  const source = new LogSource(deps.journal, deps.effects ?? 20_000);
+  let gone = snapshot !== null && !(await loaded(source, scratch, snapshot.id));
+  let at: LogPosition = snapshot?.boundary ?? logPosition(0);
+  let goal = position;
+  for (let tried = 0; tried < TRIES && !gone; tried += 1) {
+    const reached = await replayed(source, scratch, at, goal);
+    gone = reached === null;
+    if (reached === null) continue;
+    at = reached;
+    const comparison = await scratch.compare(at);
+    if (comparison.kind === 'compared') return { ...comparison, position: at };
+    if (comparison.kind === 'replaced') return stop('index.build-raced', { build: `${build}` });
+    goal = comparison.position;
+  }
+  return gone
+    ? stop('index.past-compaction', { rule: 'compacted-meanwhile' })
+    : stop('index.build-raced', { build: `${build}` });
+}
+
+/** Whether the log snapshot could be read whole. */
+async function loaded(source: LogSource, scratch: Scratch, id: bigint): Promise<boolean> {
+  let page = await source.members(id, null);
+  while (page.kind === 'members') {
+    await scratch.apply(page);
+    page = await source.members(id, page.next);
+  }
+  return page.kind === 'end';
+}
+
+/** How far it got; `null`: the log was compacted meanwhile. */
+async function replayed(
+  source: LogSource,
+  scratch: Scratch,
+  from: LogPosition,
+  goal: LogPosition,
+): Promise<LogPosition | null> {
+  let at = from;
+  let page = await source.entries(at, goal);
+  while (page.kind === 'entries') {
+    await scratch.apply(page);
+    at = page.entries.at(-1)?.entry.position ?? goal;
+    page = await source.entries(at, goal);
+  }
+  return page.kind === 'end' ? at : null;
+}
