@@ -96,26 +96,23 @@ export class MissingEffects extends Error {
   override readonly name = 'MissingEffects';
 }
 
+/** Whole entries up to the bounds: the server looks at no more than PAGE_ENTRIES, and gives back those of the page only. */
 const ENTRIES = `
-  select ${ENTRY_COLUMNS}, coalesce((select b.request_bytes from retl.batch b where b.batch_id = e.batch_id), 0) as request_bytes
-  from retl.log_entry e where position > $1 order by position limit $2`;
+  select ${ENTRY_COLUMNS} from (
+    select e.*, sum(effects) over w - effects as effects_before, sum(size) over w - size as size_before
+    from (select e.*, case when $4 then coalesce((
+          select b.request_bytes from retl.batch b where b.batch_id = e.batch_id), 0) else 0 end as size
+        from retl.log_entry e where position > $1 order by position limit ${PAGE_ENTRIES}) e
+    window w as (order by position)) p
+  where effects_before < $2 and size_before < $3 order by position`;
 
 async function readBounded(
   db: Queryable,
   after: LogPosition,
   options: ReadOptions,
 ): Promise<readonly LogEntry[]> {
-  const taken: LogEntry[] = [];
-  let effects = 0;
-  let size = 0;
-  for (const row of await run(db, ENTRIES, [after, PAGE_ENTRIES])) {
-    const entry = decodeEntry(row);
-    taken.push(entry);
-    effects += entry.effects;
-    if (options.values === true) size += number(row, 'request_bytes');
-    if (effects >= (options.effects ?? PAGE_EFFECTS) || size >= (options.bytes ?? PAGE_BYTES)) break;
-  }
-  return taken;
+  const { effects = PAGE_EFFECTS, bytes: size = PAGE_BYTES, values = false } = options;
+  return (await run(db, ENTRIES, [after, effects, size, values])).map(decodeEntry);
 }
 
 async function withEffects(
@@ -126,8 +123,11 @@ async function withEffects(
   const found = new Map<LogPosition, readonly LogEffect[]>();
   for (const group of groupsOf(entries)) {
     const rows = await operationRows(db, group.run);
-    const query = effectsQuery(rows, group.kind === 'removals' ? 'remove' : 'upsert', values);
     const own = group.entries.filter((entry) => entry.first !== null);
+    const query = effectsQuery(rows, group.kind === 'removals' ? 'remove' : 'upsert', {
+      values,
+      leaveOut: own.some(({ first, last, effects }) => BigInt(effects) !== (last ?? 0n) - (first ?? 0n) + 1n),
+    });
     const ranges = [own.map(({ first }) => first), own.map(({ last }) => last)];
     for (const row of await run(db, query, ranges)) {
       const entry = own[number(row, 'n') - 1];
@@ -167,9 +167,14 @@ const EFFECT_BYTES = 73;
 
 /**
  * The effects of ranges of one run's operations, packed; the names of tables are made of numbers only. Canonical JSON has
- * no line feed in it, so that one separates the values.
+ * no line feed in it, so that one separates the values. They come in whatever order, alike in each column: sorting them here
+ * would take longer than reading them.
  */
-function effectsQuery(rows: OperationRows, action: 'upsert' | 'remove', values: boolean): string {
+function effectsQuery(
+  rows: OperationRows,
+  action: 'upsert' | 'remove',
+  { values, leaveOut }: { readonly values: boolean; readonly leaveOut: boolean },
+): string {
   const fromGeneration = values && action === 'upsert' && !rows.holdBytes;
   const rowOf = (of: string) => `(select f.row_no from ${rows.table} f where f.sequence = e.${of})`;
   // Both sides of the join are bounded, else each range would read the whole generation.
@@ -178,18 +183,20 @@ function effectsQuery(rows: OperationRows, action: 'upsert' | 'remove', values: 
          and g.row_no between ${rowOf('first')} and ${rowOf('last')}`
     : '';
   const b = fromGeneration ? 'g' : 'o';
-  const joined = (column: string) => `string_agg(${column}, E'\\n' order by o.identity_hash)`;
+  const joined = (column: string) => `string_agg(${column}, E'\\n')`;
   const texts = values
     ? `, ${joined(`${b}.identity`)} as identities, ${joined(`${b}.${action}`)} as payloads`
+    : '';
+  const rejected = leaveOut
+    ? 'and not exists (select from retl.rejection r where r.sequence = o.sequence)'
     : '';
   const packed = `o.identity_hash || coalesce(o.payload_hash, ${ZEROS}) || int8send(o.sequence)
       || convert_to(o.change::text, 'UTF8')`;
   return `
     select e.n, x.* from unnest($1::bigint[], $2::bigint[]) with ordinality e(first, last, n) cross join lateral (
-      select string_agg(${packed}, ''::bytea order by o.identity_hash) as packed ${texts}
+      select string_agg(${packed}, ''::bytea) as packed ${texts}
       from ${rows.table} o ${join}
-      where o.sequence between e.first and e.last
-        and not exists (select from retl.rejection r where r.sequence = o.sequence)) x
+      where o.sequence between e.first and e.last ${rejected}) x
     where x.packed is not null`;
 }
 
@@ -209,7 +216,7 @@ function unpack(row: Row): readonly LogEffect[] {
       payload: payloads?.[n] ?? null,
     });
   }
-  return effects;
+  return effects.sort((a, b) => a.identityHash.compare(b.identityHash));
 }
 
 function actionOf(change: number | undefined): EffectAction {

@@ -17,9 +17,9 @@ import {
 } from '../domain/ids.ts';
 import { hashBytes } from './batches.ts';
 import type { SnapshotId } from './compaction.ts';
-import { big, bigOrNull, bytes, date, type Row, text, textOrNull } from './decode.ts';
+import { big, bigOrNull, bytes, date, type Row, text, textOrNull, texts } from './decode.ts';
 import { JournalError } from './errors.ts';
-import { heldValues } from './held-members.ts';
+import { acceptedValues } from './held-members.ts';
 import { int64 } from './log.ts';
 import { type Queryable, run } from './pool.ts';
 
@@ -116,7 +116,7 @@ export type SnapshotPage =
   | { readonly kind: 'compacted' };
 
 const PAGE = 10_000;
-const MEMBER_BYTES = 104;
+const MEMBER_BYTES = 88;
 
 /** Members that follow `after` (`null`: from the first), at most `members` of them. @throws JournalError */
 export async function readSnapshotPage(
@@ -134,17 +134,18 @@ export async function readSnapshotPage(
     if (error instanceof JournalError && error.sqlState === '42P01') return { kind: 'compacted' };
     throw error;
   }
+  const times = await timesOf(db, rows);
   const targets = rows.map((row) => ({
     target: targetId(big(row, 'target_id')),
     mirror: mirrorId(big(row, 'mirror_id')),
-    members: unpack(bytes(row, 'packed')),
+    members: unpack(bytes(row, 'packed'), times),
   }));
   const last = targets.at(-1);
   const end = last?.members.at(-1);
   if (last === undefined || end === undefined) return { kind: 'end' };
   const next = { target: last.target, identityHash: Buffer.from(end.identityHash) };
   if (options.values !== true) return { kind: 'members', targets, next };
-  const values = await heldValues(
+  const values = await acceptedValues(
     db,
     targets.flatMap(({ members }) => members.map(({ sequence }) => sequence)),
   );
@@ -156,33 +157,44 @@ export async function readSnapshotPage(
 }
 
 function pageQuery(id: SnapshotId): string {
-  const micros = (entry: string) => `int8send((extract(epoch from ${entry}.recorded_at) * 1000000)::bigint)`;
   return `
-    select p.target_id, t.mirror_id, string_agg(p.identity_hash || p.payload_hash || int8send(p.sequence)
-      || int8send(p.since) || int8send(p.position) || ${micros('s')} || ${micros('l')}, ''::bytea
-      order by p.identity_hash) as packed
+    select p.target_id, t.mirror_id, array_agg(distinct p.since) || array_agg(distinct p.position) as positions,
+      string_agg(p.identity_hash || p.payload_hash || int8send(p.sequence) || int8send(p.since) || int8send(p.position),
+        ''::bytea) as packed
     from (select * from retl.snapshot_${id} where (target_id, identity_hash) > ($1::bigint, $2::bytea)
       order by target_id, identity_hash limit $3) p
-    join retl.target t using (target_id)
-    join retl.log_entry s on s.position = p.since join retl.log_entry l on l.position = p.position
-    group by p.target_id, t.mirror_id order by p.target_id`;
+    join retl.target t using (target_id) group by p.target_id, t.mirror_id order by p.target_id`;
 }
 
-function unpack(packed: Buffer): readonly SnapshotMember[] {
+const TIMES = `
+  select position, (extract(epoch from recorded_at) * 1000000)::bigint as at from retl.log_entry
+  where position = any($1::bigint[])`;
+
+/** When the positions that a page names were recorded: few, for an entry is of many members. */
+async function timesOf(db: Queryable, rows: readonly Row[]): Promise<ReadonlyMap<bigint, bigint>> {
+  const positions = new Set(rows.flatMap((row) => texts(row, 'positions')));
+  const found = await run(db, TIMES, [[...positions]]);
+  return new Map(found.map((row) => [big(row, 'position'), big(row, 'at')]));
+}
+
+function unpack(packed: Buffer, times: ReadonlyMap<bigint, bigint>): readonly SnapshotMember[] {
   const members: SnapshotMember[] = [];
-  for (let at = 0; at < packed.length; at += MEMBER_BYTES)
+  for (let at = 0; at < packed.length; at += MEMBER_BYTES) {
+    const since = packed.readBigInt64BE(at + 72);
+    const position = packed.readBigInt64BE(at + 80);
     members.push({
       identityHash: packed.subarray(at, at + 32),
       payloadHash: packed.subarray(at + 32, at + 64),
       sequence: packed.readBigInt64BE(at + 64),
-      since: packed.readBigInt64BE(at + 72),
-      position: packed.readBigInt64BE(at + 80),
-      sinceAt: packed.readBigInt64BE(at + 88),
-      acceptedAt: packed.readBigInt64BE(at + 96),
+      since,
+      position,
+      sinceAt: times.get(since) ?? 0n,
+      acceptedAt: times.get(position) ?? 0n,
       identity: null,
       payload: null,
     });
-  return members;
+  }
+  return members.sort((a, b) => a.identityHash.compare(b.identityHash));
 }
 
 /**
