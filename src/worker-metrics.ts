@@ -61,10 +61,11 @@ function whyNot(error: unknown): string {
   return /permission/i.test(words) ? 'not-permitted' : 'cannot-listen';
 }
 
+/** Between two looks at the journal, in ms, where nothing else is said. */
 const LOOK_EVERY_MS = 15_000;
 
 /**
- * Tells how the mirrors stand, by looking at the journal every 15 seconds. A journal that is away is told of by a gauge, and the
+ * Tells how the mirrors stand, by looking at the journal every few seconds. A journal that is away is told of by a gauge, and the
  * others keep what they said last.
  */
 export class JournalWatch {
@@ -80,6 +81,7 @@ export class JournalWatch {
     meter: MetricMeter,
     private readonly metrics: RunMetrics,
     private readonly logger: Logger,
+    private readonly everyMs = LOOK_EVERY_MS,
   ) {
     this.#up = gauge(meter, 'retl_journal_up');
     this.#head = gauge(meter, 'retl_log_head_position');
@@ -100,7 +102,7 @@ export class JournalWatch {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       await this.look();
-      await sleep(LOOK_EVERY_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      await sleep(this.everyMs, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
 

@@ -26,6 +26,8 @@ export interface WorkerSetup {
   readonly projectDir: string;
   readonly destinations: readonly DestinationAdapter[];
   readonly logger: Logger;
+  /** Milliseconds between two looks at the journal for metrics; 15,000 where it is left out. */
+  readonly metricsEveryMs?: number;
   /** A workflow bundle made beforehand; without it the one that was built, or else it is made at start. */
   readonly workflowBundle?: string;
 }

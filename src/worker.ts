@@ -3,9 +3,10 @@
  * told to stop; `--check [mirror …]` finds out what can be found out beforehand, and ends; `--plan <mirror>` finds out what a
  * run would do, and ends.
  *
- *   RETL_PROJECT  folder of retl.yaml (or --project; default: the current folder)
- *   RETL_METRICS  address to answer Prometheus on, or `off` (or --metrics; default: `metrics` of retl.yaml)
- *   TEMPORAL_*    Temporal's own environment configuration
+ *   RETL_PROJECT        folder of retl.yaml (or --project; default: the current folder)
+ *   RETL_METRICS        address to answer Prometheus on, or `off` (or --metrics; default: `metrics` of retl.yaml)
+ *   RETL_METRICS_EVERY  how often the journal is looked at for metrics, such as 1m (default: 15s)
+ *   TEMPORAL_*          Temporal's own environment configuration
  *   RETL_WORKFLOW_BUNDLE  file with the workflows' code, where it was bundled elsewhere from these very sources
  */
 
@@ -20,7 +21,7 @@ import type { Dependencies } from './activities/deps.ts';
 import { createActivities } from './activities/index.ts';
 import { RunMetrics } from './activities/run-metrics.ts';
 import { expectValid, loadBase } from './config/load.ts';
-import { resolveMetrics } from './config/metrics-schema.ts';
+import { metricsPace, resolveMetrics } from './config/metrics-schema.ts';
 import { resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
 import { RetlError } from './domain/errors.ts';
 import { RUN_ATTRIBUTES } from './domain/messages.ts';
@@ -54,7 +55,7 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
   const connection = await connect(resolveTemporal(base.temporal, { env, readFile }));
   const meter = Runtime.instance().metricMeter;
   const metrics = new RunMetrics(meter);
-  const watch = new JournalWatch(journal, meter, metrics, setup.logger);
+  const watch = new JournalWatch(journal, meter, metrics, setup.logger, setup.metricsEveryMs);
   let stopWatching = async () => {};
   try {
     await requireSchema(journal);
@@ -160,6 +161,7 @@ async function main(): Promise<number> {
     destinations: DESTINATIONS,
     ...(bundle === undefined || bundle === '' ? {} : { workflowBundle: bundle }),
     logger: { info: (m, f) => logger.info(m, f), warn: (m, f) => logger.warn(m, f) },
+    metricsEveryMs: metricsPace(process.env.RETL_METRICS_EVERY),
   };
   if (values.plan !== undefined) return plan(setup, values.plan, values.identities);
   if (values.check) return (await check(setup, positionals)) ? 0 : EXIT_USAGE;

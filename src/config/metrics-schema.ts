@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { RetlError } from '../domain/errors.ts';
 import type { MetricsSettings } from '../domain/settings.ts';
+import { DURATION_WORDS, parseDuration } from './quantities.ts';
 import { resolveText, type SecretAccess } from './secrets.ts';
 
 const REFERENCE = String.raw`^\$\{`;
@@ -73,6 +74,17 @@ export function resolveMetrics(
   if (!new RegExp(URL_FORM).test(url)) throw new RetlError('metrics.otel', { rule: 'no-url' });
   const headers = Object.entries(settings.headers).map(([name, value]) => [name, resolve(value)]);
   return { ...settings, url, headers: Object.fromEntries(headers) };
+}
+
+const LEAST_PACE_MS = 100;
+const USUAL_PACE_MS = 15_000;
+
+/** Milliseconds between two looks at the journal for metrics. @throws RetlError `metrics.pace` */
+export function metricsPace(said: string | undefined): number {
+  if (!said) return USUAL_PACE_MS;
+  const ms = parseDuration(said);
+  if (ms === null || ms < LEAST_PACE_MS) throw new RetlError('metrics.pace', { rule: DURATION_WORDS });
+  return ms;
 }
 
 function isAddress(text: string): boolean {

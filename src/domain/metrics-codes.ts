@@ -16,4 +16,9 @@ export const METRICS_CODES = {
     remedy: 'Check `url`, `http` and `headers` against docs/metrics.md.',
     recourse: 'fix',
   },
+  'metrics.pace': {
+    meaning: 'What RETL_METRICS_EVERY says is no duration, or less than 100ms.',
+    remedy: 'Give it a duration such as 15s or 1m, or leave it out.',
+    recourse: 'fix',
+  },
 } as const satisfies { readonly [code: string]: CodeInfo };

@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freeAddress, scrape } from '../support/metrics-scrape.ts';
 import { System } from '../support/system.ts';
 import { HttpScene, TableScene } from '../support/system-destinations.ts';
 import { ending } from '../support/system-scene.ts';
@@ -28,9 +29,11 @@ const SECRETS = [PLANTED.token, PLANTED.journalPassword, PLANTED.shopPassword];
 
 let system: System;
 let worker: WorkerProcess;
+let metrics: string;
 
 beforeAll(async () => {
   system = await System.start();
+  metrics = await freeAddress();
   const withPassword = (url: string, password: string): string => {
     const changed = new URL(url);
     changed.password = password;
@@ -40,6 +43,8 @@ beforeAll(async () => {
     RETL_JOURNAL_URL: withPassword(system.env.RETL_JOURNAL_URL ?? '', PLANTED.journalPassword),
     SHOP_URL: withPassword(system.sourceUrl, PLANTED.shopPassword),
     API_TOKEN: PLANTED.token,
+    RETL_METRICS: metrics,
+    RETL_METRICS_EVERY: '500ms',
   });
   await system.connect('shop', { type: 'postgres', url: `\${env:SHOP_URL}` });
   await failInEveryWay();
@@ -158,6 +163,14 @@ describe('what is planted is not found', () => {
     const text = await temporalText(system.temporal.client);
     expect(text).toContain('leak-module');
     expect(planted(text)).toEqual([]);
+  });
+
+  test('in the metrics, which count all of it', async () => {
+    const seen = await scrape(metrics);
+    for (const mirror of ['leak-none', 'leak-rejected', 'leak-blocked'])
+      expect(seen.value('retl_requests_total', { mirror, action: 'upsert' }), mirror).toBeGreaterThan(0);
+    expect(seen.value('retl_last_completed_age_seconds', { mirror: 'leak-module' })).not.toBeNull();
+    expect(planted(seen.text)).toEqual([]);
   });
 
   test('in what the worker writes', async () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from 'vitest';
 import { loadBase } from '../../src/config/load.ts';
-import { resolveMetrics } from '../../src/config/metrics-schema.ts';
+import { metricsPace, resolveMetrics } from '../../src/config/metrics-schema.ts';
 import { createTestProject } from '../support/project.ts';
 import { PROJECT, problemsOf, SECRETS, settingsOf } from './support.ts';
 
@@ -94,4 +94,10 @@ describe('one worker', () => {
       expect.objectContaining({ code, message: expect.not.stringContaining('canary') }),
     );
   });
+});
+
+test('the pace is a duration, 15 seconds where nothing is said', () => {
+  expect([metricsPace(undefined), metricsPace(''), metricsPace('1m')]).toEqual([15_000, 15_000, 60_000]);
+  for (const said of ['15', '99ms', 'often'])
+    expect(() => metricsPace(said)).toThrow(expect.objectContaining({ code: 'metrics.pace' }));
 });
