@@ -218,9 +218,7 @@ async function toItsEnd(stand: Stand): Promise<Result> {
 
 /** It delivers everybody else, and ends as rejected; the next run delivers the one, whom the ledger takes by then. */
 async function heldThenMended({ scene, handle }: Stand): Promise<void> {
-  await inTime(
-    ending(handle).then((end) => expect(end).toMatchObject({ kind: 'failure', type: 'rejected' })),
-  );
+  await inTime(ending(handle).then((end) => expect(end).toMatchObject({ kind: 'failed', type: 'rejected' })));
   expect(scene.ledger.effects).toHaveLength(5);
   scene.ledger.refuses.clear();
   await inTime(scene.completed());
