@@ -20,7 +20,7 @@ import {
 import { sha256Hex } from '../planning/hash.ts';
 import { answered } from './answered.ts';
 import type { OpenWriter, RunAttempt } from './attempt.ts';
-import { backoffMs, receiptText, sendDeadlineMs } from './delivery/policy.ts';
+import { backoffMs, receiptText, sendDeadlineMs, UNANSWERED_MS } from './delivery/policy.ts';
 import { withRetries } from './delivery/record.ts';
 import { Clearance, markedOnce, SENT_TOO_LATE } from './delivery/sending.ts';
 import type { StepResult } from './results.ts';
@@ -123,6 +123,8 @@ async function reconcile(
   calls: StepCalls,
   batch: BatchRecord,
 ): Promise<StepResult> {
+  // The destination's own delay counts for a copy that goes again, too.
+  if (batch.retryInMs > 0) return waiting(a, batch.reason ?? 'retry', batch.retryInMs, batch.id);
   const { recovery } = w.destination.capabilities;
   const resends = recovery === 'idempotent';
   const clearance = new Clearance();
@@ -131,9 +133,15 @@ async function reconcile(
   const request = calls.request(batch.id);
   const { value, writes } = await w.store.collect(() =>
     answered<StepOutcome>(async () =>
-      clearance.tooLate ? { kind: 'unknown', code: SENT_TOO_LATE } : calls.reconcile(request, batch),
+      clearance.tooLate
+        ? { kind: 'unknown', code: SENT_TOO_LATE, unanswered: true }
+        : calls.reconcile(request, batch),
     ),
   );
+  // A question that fails says nothing about the step: it is asked again.
+  if (!resends && value.kind === 'unknown' && 'unanswered' in value) {
+    return waiting(a, value.code, UNANSWERED_MS, batch.id);
+  }
   // Rule 3: before the send deadline nothing but an acceptance proves anything about what was sent.
   const early = resends ? 0 : batch.deadlineInMs;
   if (early > 0 && DENIALS.includes(value.kind)) return waiting(a, 'before-send-deadline', early, batch.id);

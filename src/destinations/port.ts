@@ -70,8 +70,8 @@ export type BatchOutcome =
       readonly kind: 'unknown';
       readonly code: ReasonCode;
       /**
-       * From `reconcileBatch` of a `lookup` adapter: the question itself got no usable answer (a time-out, 5xx, 401, a page),
-       * and is asked again in a while. Absent: asking again would bring the same, and a person decides.
+       * From `reconcileBatch` of a `lookup` adapter, or from `reconcileInit` and `reconcileFinish` of any: the question itself got
+       * no usable answer (a time-out, 5xx, 401, a page), and is asked again in a while. Absent: asking again would bring the same, and a person decides.
        */
       readonly unanswered?: true;
     };

@@ -1,6 +1,7 @@
 /** What a destination is asked and given, over the attempts of a run and its recovery (design.md sections 3, 4 and 6). */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listRuns } from '../../src/journal/inspect.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { RecordedMirror } from '../support/recorded-mirror.ts';
 
@@ -123,6 +124,27 @@ test('what a look-up stores becomes true with the outcome that it finds, and not
   };
   expect(await mirror.deliver('upsert')).toMatchObject({ kind: 'done', counts: { added: 1 } });
   expect(await stored()).toEqual(['all of it']);
+});
+
+test('rule 3: a session that may not be rejoined ends the attempt with what is unknown as it was; mended, it is asked about, and nothing is sent again', async () => {
+  const mirror = new RecordedMirror(journal, 'shut-out');
+  mirror.answers.upsert = LOST;
+  await mirror.sealed(FIVE.slice(0, 2));
+  await mirror.deliver('upsert');
+  mirror.answers.attach = () => ({ kind: 'misconfigured', code: 'http-401', reason: 'expired' });
+  mirror.taken();
+  for (const resume of ['sealed', 'sealed']) {
+    expect(await mirror.deliver('upsert')).toMatchObject({ kind: 'misconfigured', code: 'http-401' });
+    // An abort can end nothing either, before it is known.
+    expect(await mirror.abort()).toMatchObject({ kind: 'unresolved' });
+    expect(mirror.taken()).toEqual(['attach']);
+    const [run] = await listRuns(journal.runtime, { mirror: 'shut-out', limit: 1 });
+    expect(run).toMatchObject({ state: 'open', phase: 'additions', unknownBatches: 1, unresolvedBatches: 1 });
+    expect(await mirror.execution()).toBe(resume);
+  }
+  mirror.answers = {};
+  expect(await mirror.deliver('upsert')).toMatchObject({ kind: 'done', counts: { added: 2 } });
+  expect(mirror.taken()).toEqual(['attach', 'reconcileBatch']);
 });
 
 test('rule 10: once the finish is accepted the run is completed without a word to the destination', async () => {

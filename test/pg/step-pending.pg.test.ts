@@ -136,6 +136,23 @@ test('past its deadline it blocks the run, is not sent again, and is asked about
   expect(sent).toBe(before);
 });
 
+test('rule 3: a look-up that got no answer says nothing: the finish is asked about again, not blocked, and not sent', async () => {
+  await finish({ kind: 'unknown', code: 'reset' });
+  const before = sent;
+  const unanswered = { kind: 'unknown', code: 'lookup-http-500', unanswered: true } as const;
+  for (const round of [1, 2, 3]) {
+    const end = await finish(unanswered);
+    expect(end, String(round)).toMatchObject({ kind: 'wait', code: 'lookup-http-500', ms: 30_000 });
+  }
+  expect(await state()).toMatchObject({ state: 'unknown', reason: 'reset' });
+  expect(await finish({ kind: 'unknown', code: 'two-of-them' })).toMatchObject({
+    kind: 'blocked',
+    code: 'two-of-them',
+  });
+  expect(await finish(ACCEPTED)).toMatchObject({ kind: 'done' });
+  expect(sent).toBe(before);
+});
+
 test('a finish that answers with no job id is unknown, and not pending', async () => {
   expect(await finish({ ...JOB, jobIds: [] })).toMatchObject({ kind: 'wait', code: 'reply-lacks-job-id' });
   expect(await state()).toMatchObject({ state: 'unknown' });

@@ -41,6 +41,9 @@ export function backoffMs(sendings: number): number {
   return Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** Math.max(0, sendings - 1));
 }
 
+/** Pause before a look-up that got no answer is made again, in ms. */
+export const UNANSWERED_MS = 30_000;
+
 const MAX_RECEIPT = 64 * 1024;
 
 /** A receipt as the journal stores it: well-formed JSON text (NUL and lone surrogates escaped), bounded. */

@@ -12,14 +12,11 @@ import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import { checked } from './checked.ts';
 import type { WindowEnd } from './ends.ts';
 import type { Outgoing, RequestBuilder } from './outgoing.ts';
-import { receiptText, sendDeadlineMs } from './policy.ts';
+import { receiptText, sendDeadlineMs, UNANSWERED_MS } from './policy.ts';
 import { isDue, JOBS_LOST, lostJobs, pollAfterMs, stillStaged } from './polling.ts';
 import { withRetries } from './record.ts';
 import type { Recorder } from './recorder.ts';
 import { Clearance, SENT_TOO_LATE } from './sending.ts';
-
-/** Pause before a look-up that got no answer is made again, in ms. */
-const UNANSWERED_MS = 30_000;
 
 /** Says why the window must end; `null` where the batch is accepted whole. */
 type Found = Promise<WindowEnd | null>;

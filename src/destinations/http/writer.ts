@@ -224,9 +224,11 @@ function jobIdsOf(receipt: Receipt): readonly string[] {
 }
 
 /** A refusal of the second sending says nothing about the first one: it stays unknown. */
-function replayFailure(outcome: StepOutcome): { kind: 'unknown'; code: string } | null {
+function replayFailure(outcome: StepOutcome): Extract<StepOutcome, { kind: 'unknown' }> | null {
   switch (outcome.kind) {
     case 'not-applied':
+      // Turned away for now: the same finish twice equals once, so that it may be tried again.
+      return { kind: 'unknown', code: `replay-${outcome.code}`, unanswered: true };
     case 'refused':
     case 'misconfigured':
       return { kind: 'unknown', code: `replay-${outcome.code}` };
