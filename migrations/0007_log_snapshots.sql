@@ -324,12 +324,13 @@ $$;
 
 -- The operations of a run that something still refers to, when all of its entries lie before the beginning of the log: rows
 -- of the snapshot, rejections, and requests that were refused whole. No membership row refers to others, for what was
--- accepted up to the boundary is folded (retl.next_sweep waits for that).
+-- accepted up to the boundary is folded (retl.next_sweep waits for that). `offset 0` keeps each a look-up: hashed, a step would
+-- read the whole snapshot.
 create function retl.kept_operations(r retl.run, p_snapshot bigint) returns text
   language sql immutable set search_path = pg_catalog, pg_temp as $$
   select format('(exists (select from retl.snapshot_%s s where s.target_id = %s and s.identity_hash = o.identity_hash
-        and s.sequence = o.sequence)
-      or exists (select from retl.rejection x where x.sequence = o.sequence)
+        and s.sequence = o.sequence offset 0)
+      or exists (select from retl.rejection x where x.sequence = o.sequence offset 0)
       or exists (select from retl.batch f where f.run_id = %s and f.state = ''refused'' and f.operations @> o.sequence))',
     p_snapshot, r.target_id, r.run_id)
 $$;

@@ -572,7 +572,7 @@ function retl.judge(p_run bigint)
 function retl.keep_outcome()
   returns trigger, language plpgsql, body sha256:6b4393e01bd3b9abfe010605a7989b0e4f15853748dcfffb5ce04b8e224e45bc
 function retl.kept_operations(r retl.run, p_snapshot bigint)
-  returns text, language sql, immutable, body sha256:c7fcc6aeb745abb905d43170514c07eb92b301f7ba4ba6531844ee5d8a97a9ad
+  returns text, language sql, immutable, body sha256:a02ec2ab341404901efbb8898210cbe8170aac5569f048a9c8ce5eb92ef2c8be
 function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint, p_write_form text DEFAULT ''::text)
   returns void, language plpgsql, security definer, body sha256:3c37ebcd84c3bdd19731ca274e937eb01a0ff19a99d86e839f7a96e148f0bda5
 function retl.lock_batch(p_run bigint, p_epoch bigint, p_batch bytea)

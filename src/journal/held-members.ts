@@ -137,7 +137,11 @@ export async function acceptedValues(
   for (const [runNumber, own] of byRun(sequences)) {
     const { table, holdBytes, generation } = await operationRows(db, runNumber);
     const b = holdBytes ? 'o' : 'g';
-    const join = holdBytes ? '' : `join retl.generation_${generation} g on g.row_no = o.row_no`;
+    // `offset 0` keeps it a look-up for each member: a join would read the whole generation for every page of members.
+    const join = holdBytes
+      ? ''
+      : `cross join lateral (
+          select g.identity, g.upsert from retl.generation_${generation} g where g.row_no = o.row_no offset 0) g`;
     const query = `select coalesce(string_agg(int8send(o.sequence), ''::bytea), '') as sequences,
         string_agg(${b}.identity, E'\\n') as identities, string_agg(${b}.upsert, E'\\n') as payloads
       from ${table} o ${join} where o.sequence = any($1::bigint[])`;

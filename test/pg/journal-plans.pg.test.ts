@@ -7,8 +7,11 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { logPosition, sha256FromHex } from '../../src/domain/ids.ts';
 import { markSending, prepareBatches, settleBatch } from '../../src/journal/batches.ts';
+import { beginCompaction, compactStep } from '../../src/journal/compaction.ts';
 import { explainKey, explainMember } from '../../src/journal/explain.ts';
-import { readEffects, readEntries } from '../../src/journal/log.ts';
+import { logHead, readEffects, readEntries } from '../../src/journal/log.ts';
+import { readLogPage } from '../../src/journal/log-reader.ts';
+import { readSnapshotPage } from '../../src/journal/log-snapshot.ts';
 import { memberOf } from '../../src/journal/membership.ts';
 import { readOperations } from '../../src/journal/operations.ts';
 import { listRejections } from '../../src/journal/rejections.ts';
@@ -186,5 +189,33 @@ describe('pages', () => {
     const refusals = { mirror: 'large', run: null, before: null, limit: 20, values: true };
     for (const p of await explained(() => listRejections(pool, refusals))) expect(p).not.toMatch(LARGE);
     await pool.end();
+  });
+});
+
+describe('the log', () => {
+  test('a page of it costs what is on it, wherever the bytes are; so does a page of a snapshot, and each step to it', async () => {
+    const read = await explained(() => readLogPage(client, logPosition(3), { effects: 1, values: true }));
+    const page = planOf(read, /join retl\.generation_/);
+    expect(page).toMatch(/Index Scan using operation_\d+_pkey/);
+    expect(page).toMatch(/Index Scan using generation_\d+_row/);
+    for (const p of read) expect(p).not.toMatch(LARGE);
+    const narrow = await explained(() => readLogPage(client, logPosition(4), { effects: 1 }));
+    for (const p of narrow) expect(p).not.toMatch(LARGE);
+
+    const { position } = await logHead(client);
+    await beginCompaction(client, logPosition(position - 1n));
+    let step = await compactStep(client, 5_000);
+    const all: string[] = [];
+    while (step.kind === 'building') {
+      all.push(...(await explained(async () => (step = await compactStep(client, 5_000)))));
+    }
+    expect(step.kind).toBe('complete');
+    expect(all.join()).toMatch(/Query Text: insert into retl\.snapshot_\d+/);
+    for (const p of all) expect(p).not.toMatch(LARGE);
+    const id = step.kind === 'complete' ? step.snapshot : 0n;
+    const members = await explained(() =>
+      readSnapshotPage(client, id, null, { members: 1_000, values: true }),
+    );
+    for (const p of members) expect(p).not.toMatch(/Seq Scan on (operation|generation|snapshot)_\d+/);
   });
 });
