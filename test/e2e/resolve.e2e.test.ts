@@ -1,5 +1,7 @@
 /** `retl resolve`: an operator’s word on a batch that nobody can verify, from the blocked run to its completion. */
 
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { retl } from '../cli/support.ts';
 import { System } from '../support/system.ts';
@@ -66,6 +68,48 @@ test('rule 3: `--not-applied` is refused before the send deadline; after it the 
   expect(scene.audience.state.effects).toHaveLength(8);
   expect(scene.writes).toHaveLength(3);
 });
+
+/** What docs/blocked-runs.md has an operator ask the journal: the identities of a batch. */
+async function membersOf(batch: string): Promise<readonly string[]> {
+  const page = await readFile(join(import.meta.dirname, '../../docs/blocked-runs.md'), 'utf8');
+  const [where = '', members = ''] = (/```sql\n(.*?)```/s.exec(page)?.[1] ?? '').split(/(?<=;)\n/);
+  const [range] = await system.rows(where.replace(/'6eb2…'/, `'${batch.slice('sha256:'.length)}'`));
+  const [generation] = await system.rows('select generation_id from retl.generation where run_id = $1', [
+    range?.run_id,
+  ]);
+  const filled = members
+    .replace('<run>', String(range?.run_id))
+    .replace('<generation>', String(generation?.generation_id))
+    .replace('<first>', String(range?.first))
+    .replace('<last>', String(range?.last));
+  return (await system.rows(filled)).map((row) => JSON.parse(String(row.identity)).id);
+}
+
+test('only a part was applied: brought to one of the two by hand, the verdict is true, and the run ends exact', async () => {
+  for (const [name, verdict] of [
+    ['half-added', '--accepted'],
+    ['half-deleted', '--not-applied'],
+  ] as const) {
+    const { scene, batch, handle } = await blockedRun(name, true);
+    const { members } = scene.audience.state;
+    const ids = await membersOf(batch);
+    expect(ids.toSorted()).toEqual([...members.keys()].toSorted());
+    for (const id of ids.slice(2)) members.delete(id);
+    const wanted = await scene.wanted();
+    for (const id of ids) {
+      if (verdict === '--accepted') members.set(id, wanted.get(id));
+      else members.delete(id);
+    }
+    await system.rows(
+      `update retl.batch set send_deadline = clock_timestamp() where batch_id = decode($1, 'hex')`,
+      [batch.slice('sha256:'.length)],
+    );
+    const word = await run('resolve', name, batch, verdict, '--because', 'half of it was there', '--yes');
+    expect(word.code).toBe(0);
+    expect(await handle.result()).toMatchObject({ outcome: 'completed', counts: { added: 8 } });
+    expect(members).toEqual(wanted);
+  }
+}, 180_000);
 
 test('a run that has ended meanwhile is taken up by the next one', async () => {
   const { scene, batch, handle } = await blockedRun('left', true);
