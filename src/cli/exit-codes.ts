@@ -84,7 +84,7 @@ export function exitOfOutcome(outcome: Outcome): ExitCode {
 
 export function exitOfError(code: ErrorCode): ExitCode {
   if (code.startsWith('run.')) return EXIT.refused;
-  if (/^(config|data)\./.test(code)) return EXIT.usage;
+  if (/^(config|data|metrics)\./.test(code)) return EXIT.usage;
   // What a run ends with as `invalid`, too: trying again would change nothing.
   const isFinal = /^(source|destination)\./.test(code) && ERROR_CODES[code].recourse === 'fix';
   return isFinal ? EXIT.usage : EXIT.failure;

@@ -1,11 +1,11 @@
 /** A worker's endpoint, scraped while runs are blocked, parked and done, against what the journal has. */
 
-import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { workerCommandLine } from '../../src/cli/worker-process.ts';
+import { EXIT } from '../../src/cli/exit-codes.ts';
 import { METRICS } from '../../src/domain/metrics.ts';
+import { startRetl } from '../cli/support.ts';
 import { freeAddress, type Scrape, scrape } from '../support/metrics-scrape.ts';
 import { System } from '../support/system.ts';
 import { HttpScene } from '../support/system-destinations.ts';
@@ -125,30 +125,33 @@ test('every metric that is listed is told, with the type that is listed, and no 
   expect(types.sort()).toEqual(listed.sort());
 });
 
-/** A worker that is not expected to come to work: its exit code, and what it says. */
-function refused(...args: readonly string[]) {
-  const line = workerCommandLine(['--project', system.project.folder, ...args]);
-  const { status, stderr } = spawnSync(process.execPath, line, {
-    env: { ...process.env, ...system.env },
-    encoding: 'utf8',
-    timeout: 60_000,
+const worker = (...args: readonly string[]) =>
+  startRetl(['worker', '--json', '--project', system.project.folder, ...args], {
+    cwd: system.project.folder,
+    env: system.env,
   });
-  return { status, stderr };
-}
 
-test('an address that is in use ends a second worker, with what it can do about it', () => {
-  const { status, stderr } = refused('--metrics', address);
-  expect(status).toBe(2);
-  expect(stderr).toContain('metrics.address');
-  expect(stderr).toContain('in-use');
-  expect(stderr).toContain('retl worker --metrics');
+test('`retl worker --metrics` says where its metrics are, and they are there', async () => {
+  const own = await freeAddress();
+  const running = worker('--metrics', own);
+  const ready: unknown = JSON.parse((await running.line('ready')) ?? '');
+  expect(ready).toEqual({ event: 'ready', taskQueue: 'retl-mirror', metrics: `http://${own}/metrics` });
+  expect((await scrape(own)).value('temporal_worker_start')).toBe(1);
+  running.signal('SIGTERM');
+  expect(await running.ended).toMatchObject({ code: 0 });
 });
 
-test('an address of another machine is no address of a worker', () => {
-  expect(refused('--metrics', '192.0.2.1:9464')).toMatchObject({
-    status: 2,
-    stderr: expect.stringContaining('not-of-this-machine'),
-  });
+test.each([
+  ['an address that is in use', () => address, 'rule=in-use'],
+  ['an address of another machine', () => '192.0.2.1:9464', 'rule=not-of-this-machine'],
+  ['no address', () => 'localhost', 'no-address-and-port'],
+])('%s ends a worker at once, with what it can do about it', async (_what, said, rule) => {
+  const { code, stderr, stdout } = await worker('--metrics', said()).ended;
+  expect(code).toBe(EXIT.usage);
+  const told = stdout + stderr;
+  expect(told).toContain('metrics.address');
+  expect(told).toContain(rule);
+  expect(told).toContain('retl worker --metrics');
 });
 
 test('OpenTelemetry: a collector is sent the same, with the worker that it is from and the headers that were set', async () => {
@@ -168,13 +171,13 @@ test('OpenTelemetry: a collector is sent the same, with the worker that it is fr
     connections: {},
     metrics: { otel: { url, http: true, headers: { authorization: `Bearer \${env:COLLECTOR_TOKEN}` } } },
   });
-  const worker = await system.startWorker({ COLLECTOR_TOKEN: 'let-me-in' });
+  const sender = await system.startWorker({ COLLECTOR_TOKEN: 'let-me-in' });
   await eventually(() => bodies.join('').includes('told-parked'));
-  await worker.stop();
+  await sender.stop();
   collector.close();
   const sent = bodies.join('');
   expect(sent).toContain('retl_members_held');
-  expect(sent).toContain(`${worker.program.child.process.pid}@`);
+  expect(sent).toContain(`${sender.program.child.process.pid}@`);
   expect(sent).not.toContain('let-me-in');
   expect([...tokens]).toEqual(['Bearer let-me-in']);
 });
