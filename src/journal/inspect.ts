@@ -62,7 +62,10 @@ export async function roleOf(journal: pg.Pool): Promise<string> {
   return text(one(await run(journal, 'select current_user::text as role')), 'role');
 }
 
-const HAS_UNKNOWN = `exists (select from retl.batch u where u.run_id = r.run_id and u.state = 'unknown')`;
+/** What became of a batch is unknown also where its destination can tell nothing of its jobs. */
+const isUnknown = (b: string) =>
+  `(${b}.state = 'unknown' or ${b}.state = 'staged' and ${b}.reason like 'jobs-lost:%')`;
+const HAS_UNKNOWN = `exists (select from retl.batch u where u.run_id = r.run_id and ${isUnknown('u')})`;
 
 const RUNS = `
   select r.run_id::text as run_id, m.name as mirror, coalesce(r.closing, 'open') as state, r.phase, r.reason,
@@ -90,7 +93,7 @@ const RUNS = `
         as refreshed,
       coalesce(sum(b.accepted) filter (where b.action = 'upsert'), 0) as uploaded,
       count(*) filter (where b.state in ('sending', 'unknown', 'staged')) as unresolved,
-      count(*) filter (where b.state = 'unknown') as unknown
+      count(*) filter (where ${isUnknown('b')}) as unknown
     from retl.batch b where b.run_id = r.run_id) b
   where ($1::text is null or m.name = $1)
     and ($3::text[] is null or r.closing = any($3) or r.closing is null and $3 && array['open',

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { stateOf } from '../../src/cli/run-view.ts';
 import type { RunState } from '../../src/domain/run.ts';
-import { markUnknown } from '../../src/journal/batches.ts';
+import { markStaged, markUnknown, notePoll } from '../../src/journal/batches.ts';
 import { listRuns } from '../../src/journal/inspect.ts';
 import { releaseRun } from '../../src/journal/runs.ts';
 import { GuardScene, HELD, members } from '../support/guard-scene.ts';
@@ -44,6 +44,23 @@ test('blocked is a run whose outcome is unknown, held or let go', async () => {
   await releaseRun(runtime, run.attempt, 'cancelled', 'cancel');
   expect(await found(mirror, 'blocked', 'waiting')).toEqual([]);
   expect(await found(mirror, 'cancelled')).toEqual(['cancelled, resumable']);
+});
+
+test('blocked is a run of whose jobs the destination can tell nothing, and not one whose jobs are under way', async () => {
+  const mirror = scene.name();
+  const { runtime } = scene.journal;
+  const run = await ScriptedRun.open(runtime, { mirror });
+  await run.upToAdditions(members('ab'));
+  const [batch] = await run.prepare('upsert', 2, 1);
+  if (batch === undefined) throw new Error('nothing was prepared');
+  await run.sending(batch.id);
+  await markStaged(runtime, run.attempt, batch.id, ['job-1'], '{}', 1_000, new Map());
+  await notePoll(runtime, run.attempt, batch.id, 'http-500', 1_000);
+  expect(await found(mirror, 'blocked')).toEqual([]);
+  await notePoll(runtime, run.attempt, batch.id, 'jobs-lost:poll-http-404', 1_000);
+  expect(await found(mirror, 'blocked')).toEqual(['waiting (additions)']);
+  await notePoll(runtime, run.attempt, batch.id, 'http-500', 1_000);
+  expect(await found(mirror, 'blocked')).toEqual([]);
 });
 
 test('the limit is of those that are found', async () => {
