@@ -3,11 +3,13 @@
 import { sha256 } from '../domain/ids.ts';
 import type { UpdateName } from '../domain/messages.ts';
 import type { Decided, ParkedRun } from '../journal/approvals.ts';
-import { type Answered, type Asked, VERDICTS } from './answered.ts';
+import { type Answered, type Asked, type Told, VERDICTS } from './answered.ts';
 import type { Project } from './environment.ts';
 import { holderOf, type Journal } from './journal.ts';
 import { operatorOf } from './operator.ts';
 import { withTemporal } from './temporal.ts';
+
+const PROGRESS_WITHIN_MS = 2_000;
 
 /** `null` where no run of the mirror is parked. @throws JournalError */
 export async function askedByJournal(journal: Journal, mirror: string): Promise<Asked | null> {
@@ -59,14 +61,17 @@ function answeredOf(decided: Decided, mirror: string): Answered {
   return { kind: 'refused', mirror, why };
 }
 
-/** The answer stands whether or not the run hears of it at once. */
-async function tell(project: Project, mirror: string): Promise<'told' | 'not-running' | 'unreachable'> {
+/** The answer stands whether or not the run hears of it at once. A run that was paused stays so. */
+async function tell(project: Project, mirror: string): Promise<Told> {
   const { signalMirror } = await import('../client/control.ts');
+  const { readProgress } = await import('../client/watch.ts');
   try {
     return await withTemporal(project, async (temporal) => {
       const workflowId = await holderOf(project, mirror, temporal.namespace);
-      const { kind } = await signalMirror(temporal, mirror, 'resume', workflowId);
-      return kind === 'sent' ? 'told' : 'not-running';
+      const sent = await signalMirror(temporal, mirror, 'look', workflowId);
+      if (sent.kind !== 'sent') return 'not-running';
+      const progress = await readProgress(temporal, sent.workflowId, PROGRESS_WITHIN_MS);
+      return progress?.paused === true ? 'paused' : 'told';
     });
   } catch {
     return 'unreachable';

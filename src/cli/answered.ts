@@ -27,12 +27,14 @@ export interface Asked {
   readonly verdict: Verdict | null;
 }
 
+/** Whether the run knows of the answer; `paused`: it does, and goes on only when it is resumed. */
+export type Told = 'told' | 'paused' | 'not-running' | 'unreachable';
+
 export type Answered =
   | {
       readonly kind: 'recorded';
       readonly mirror: string;
-      /** Whether the run knows. */
-      readonly told: 'told' | 'not-running' | 'unreachable';
+      readonly told: Told;
     }
   /** Nothing was changed. `why` is stable. */
   | { readonly kind: 'refused'; readonly mirror: string; readonly why: string };
@@ -60,12 +62,14 @@ export function answeredWords(
   switch (told) {
     case 'told':
       return `${what}; the run looks at once, or as soon as a worker is there`;
+    case 'paused':
+      return `${what}; the run is paused, and goes on with \`retl resume ${mirror}\``;
     case 'not-running':
       return answer === 'approve'
         ? `${what}; its execution is over: \`retl run ${mirror}\` goes on with it`
         : `${what}; its execution is over: the next \`retl run ${mirror}\` closes it and reads the source anew`;
     case 'unreachable':
-      return `${what}; Temporal cannot be reached: the run sees it when it next looks, or tell it with \`retl resume ${mirror}\``;
+      return `${what}; Temporal cannot be reached: the run sees it when it next looks, or tell it with \`retl poll ${mirror}\``;
   }
 }
 

@@ -105,8 +105,11 @@ export type FailureType =
   | 'blocked' // nothing can be verified
   | 'unavailable'; // retries are used up; resumable
 
-/** Names of the signals, and of the query that answers {@link Progress}. */
-export const SIGNALS = ['cancel', 'abort', 'pause', 'resume', 'poll'] as const;
+/**
+ * Names of the signals, and of the query that answers {@link Progress}. `look`: something was written into the journal that
+ * the run may be waiting for; it looks again, and a pause goes on.
+ */
+export const SIGNALS = ['cancel', 'abort', 'pause', 'resume', 'poll', 'look'] as const;
 export type SignalName = (typeof SIGNALS)[number];
 export const PROGRESS_QUERY = 'progress';
 

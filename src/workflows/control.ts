@@ -6,7 +6,7 @@
 import { CancellationScope, condition, isCancellation, setHandler } from '@temporalio/workflow';
 import type { Carried } from '../domain/messages.ts';
 import { isUnavailable } from './endings.ts';
-import { abortSignal, cancelSignal, pauseSignal, pollSignal, resumeSignal } from './messages.ts';
+import { abortSignal, cancelSignal, lookSignal, pauseSignal, pollSignal, resumeSignal } from './messages.ts';
 
 /** An activity under way, and who may stop it. */
 interface Stoppable {
@@ -46,6 +46,7 @@ export class Control {
       this.pollAsked = true;
       this.heard();
     });
+    setHandler(lookSignal, () => this.look());
     CancellationScope.current().cancelRequested.catch(() => {
       this.cancelledByTemporal = true;
       this.#stop('cancel');
@@ -57,8 +58,8 @@ export class Control {
     return this.#messages;
   }
 
-  /** An answer stands in the journal: whoever waits looks again. */
-  answered(): void {
+  /** Something stands in the journal: whoever waits looks again. Launching is none of its business. */
+  look(): void {
     this.#messages += 1;
     this.heard();
   }

@@ -11,6 +11,8 @@ export const abortSignal = defineSignal('abort');
 export const pauseSignal = defineSignal('pause');
 /** Go on after `pause`; also looks again at once at whatever the run waits for. */
 export const resumeSignal = defineSignal('resume');
+/** Look again at whatever the run waits for: an answer stands in the journal. A pause is not ended by it. */
+export const lookSignal = defineSignal('look');
 /** Ask about staged work at once, and not when its time has come. */
 export const pollSignal = defineSignal('poll');
 

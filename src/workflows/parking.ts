@@ -70,7 +70,7 @@ export class Parking {
     // Whoever answers is told what became of it, also where the run is cancelled meanwhile.
     const result = await CancellationScope.nonCancellable(() => decide(args));
     if (result.kind === 'refused') throw refusal(result.why, REFUSED[result.why]);
-    this.control.answered();
+    this.control.look();
   }
 }
 

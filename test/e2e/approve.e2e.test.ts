@@ -79,6 +79,17 @@ test('a rejected run ends and removes nobody; an approved one that was cancelled
   expect(scene.audience.state.members).toEqual(await scene.wanted());
 });
 
+test('Control: a paused run is answered and stays paused; nothing is launched until it is resumed', async () => {
+  const { scene, handle } = await parkedRun('paused');
+  expect((await run('pause', 'paused')).code).toBe(0);
+  const done = await run('approve', 'paused', '--yes', '--json');
+  expect(JSON.parse(done.stdout)).toMatchObject({ mirrors: [{ kind: 'recorded', told: 'paused' }] });
+  expect(await handle.query('progress')).toMatchObject({ paused: true, phase: 'guard' });
+  expect(scene.audience.state.members.size).toBe(10);
+  expect((await run('resume', 'paused')).code).toBe(0);
+  expect(await handle.result()).toMatchObject({ outcome: 'completed', counts: { removed: 8 } });
+});
+
 test('a machine that reaches Temporal alone answers through it, but for a reason', async () => {
   const { scene, handle } = await parkedRun('remote');
   const env = { ...system.env, RETL_JOURNAL_URL: 'postgres://nobody@127.0.0.1:1/none' };

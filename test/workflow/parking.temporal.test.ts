@@ -202,6 +202,22 @@ describe('control', () => {
     await act.handle.signal('resume');
     expect(await act.ending()).toMatchObject(completed);
   });
+
+  test('told to look, it asks the guard again; while it is paused the pause outlives that', async () => {
+    const act = await stage.start({ guard: [held(), held(), passed] });
+    await act.untilWaiting('parked');
+    await act.handle.signal('look');
+    await act.until(() => act.script.count('guard') === 2);
+    await act.untilWaiting('parked');
+    await act.handle.signal('pause');
+    await act.untilWaiting('paused');
+    await act.handle.signal('look');
+    await env.sleep('1 hour');
+    expect(await act.progress()).toMatchObject({ paused: true, waiting: { kind: 'paused' } });
+    expect(act.script.count('guard')).toBe(2);
+    await act.handle.signal('resume');
+    expect(await act.ending()).toMatchObject(completed);
+  });
 });
 
 describe('parked again', () => {

@@ -158,7 +158,7 @@ async function tell({ output, project }: Invocation, mirror: string): Promise<bo
   try {
     return await withTemporal(project, async (temporal) => {
       const workflowId = await holderOf(project, mirror, temporal.namespace);
-      const { kind } = await signalMirror(temporal, mirror, 'resume', workflowId);
+      const { kind } = await signalMirror(temporal, mirror, 'look', workflowId);
       output.line(
         kind === 'sent'
           ? 'The run was told to look again.'
@@ -167,7 +167,7 @@ async function tell({ output, project }: Invocation, mirror: string): Promise<bo
       return kind === 'sent';
     });
   } catch {
-    output.note(`Temporal cannot be reached: tell the run later, with \`retl resume ${mirror}\`.`);
+    output.note(`Temporal cannot be reached: tell the run later, with \`retl poll ${mirror}\`.`);
     return false;
   }
 }
