@@ -146,13 +146,18 @@ function heldBecause(code: GuardCode): string {
     : `more removals than ${limitWords(code)} allows`;
 }
 
-function showIdentities(output: Output, { snapshot }: Plan, shown: PlanIdentities): void {
-  const counts = snapshot?.counts;
+function showIdentities(output: Output, { snapshot, openRun }: Plan, shown: PlanIdentities): void {
+  // A run that has begun to send has less left than it had planned: how much, the list alone knows.
+  const counts = openRun?.phase === 'guard' ? openRun.plan?.counts : snapshot?.counts;
   const head = (word: string, listed: number, all: number | undefined): void => {
     if (listed === 0) return;
-    const more = all !== undefined && all > listed ? `, the first ${whole(listed)} of ${whole(all)}` : '';
-    output.line(output.style('bold', `${word}${more}`));
+    const first = `, the first ${whole(listed)}`;
+    const more = all === undefined && listed === shown.limit ? first : '';
+    const of = all !== undefined && all > listed ? `${first} of ${whole(all)}` : more;
+    output.line(output.style('bold', `${word}${of}`));
   };
+  if (openRun?.plan && openRun.phase !== 'guard' && snapshot === null)
+    output.line(`What run ${openRun.runId} has left to do:`);
   head('to be added', shown.added.length, counts?.added);
   for (const { identity, payload } of shown.added) output.line(`  + ${json(identity)}  ${json(payload)}`);
   head('to be changed', shown.changed.length, counts?.changed);

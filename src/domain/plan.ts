@@ -116,7 +116,7 @@ export interface Plan {
   readonly openRun: OpenRunPlan | null;
   /** `null` where an open run comes first: what is fresh then is not known now. */
   readonly snapshot: SnapshotPlan | null;
-  /** `null` unless asked for. */
+  /** Of the fresh snapshot, or of what the open run has left; `null` unless asked for, and while that run has compared nothing. */
   readonly identities: PlanIdentities | null;
 }
 

@@ -18,7 +18,8 @@ import {
 import { isSealed } from '../domain/run.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import { acceptedBefore, heldValues, longRemovals, readHeld } from '../journal/held-members.ts';
-import { consistently } from '../journal/pool.ts';
+import { plannedMembers } from '../journal/planned-members.ts';
+import { consistently, type Queryable } from '../journal/pool.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import { type OpenRun, type Standing, standingOf } from '../journal/standing.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
@@ -27,7 +28,7 @@ import { sha256Hex, shownDigest } from './hash.ts';
 import { MemberTable } from './member-table.ts';
 import { RowFailures } from './row-failures.ts';
 import { compileRow, keyTypes, type LoadProjection, type MemberForm, rowReader } from './row-reader.ts';
-import { ShownMembers } from './shown-members.ts';
+import { ShownMembers, tellPlanned } from './shown-members.ts';
 
 export interface PlanInput {
   readonly settings: MirrorSettings;
@@ -49,7 +50,7 @@ export interface PlanInput {
 export async function makePlan(journal: JournalPool, input: PlanInput): Promise<Plan> {
   const { settings, targetKey } = input;
   const members = new MemberTable();
-  const standing = await consistently(journal, async (db) => {
+  const { standing, planned } = await consistently(journal, async (db) => {
     const found = await standingOf(db, settings.mirror, targetKey);
     if (found.strategy !== null && found.strategy !== settings.strategy)
       throw new RetlError('run.strategy-changed', { mirror: settings.mirror });
@@ -62,7 +63,7 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
         members.refreshWhere(isStale ?? (() => false));
       }
     }
-    return found;
+    return { standing: found, planned: await plannedOf(db, found.openRun, input) };
   });
   const { maxRemovalShare, maxRemovals, emptySnapshot } = settings.safety;
   const base = {
@@ -76,9 +77,20 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
     openRun: standing.openRun === null ? null : openRunPlan(standing.openRun, settings),
   };
   if (comesFirst(standing.openRun, settings))
-    return { ...base, next: 'open-run', snapshot: null, identities: null };
+    return { ...base, next: 'open-run', snapshot: null, identities: planned };
   const fresh = await planSnapshot(journal, input, standing, members);
   return { ...base, next: 'fresh-snapshot', ...fresh };
+}
+
+/** The members of a run that goes on first: `null` where nobody asks for them, or it has compared nothing yet. */
+async function plannedOf(
+  db: Queryable,
+  open: OpenRun | null,
+  { settings, identities }: PlanInput,
+): Promise<PlanIdentities | null> {
+  if (open === null || identities === null || !comesFirst(open, settings)) return null;
+  const found = await plannedMembers(db, open.run, identities);
+  return found === null ? null : tellPlanned(identities, found);
 }
 
 /** Whether a run that is open goes on before the source is read anew. */

@@ -4,6 +4,7 @@ import { compareNames } from '../domain/canonical-json.ts';
 import type { FieldChange, PlanIdentities } from '../domain/plan.ts';
 import type { CandidateMember } from '../journal/candidate.ts';
 import type { HeldValues } from '../journal/held-members.ts';
+import type { PlannedMembers } from '../journal/planned-members.ts';
 import type { Fate } from './member-table.ts';
 
 interface Seen {
@@ -59,6 +60,19 @@ export class ShownMembers {
     list.sort((a, b) => compareNames(a.hash, b.hash));
     list.splice(this.limit);
   }
+}
+
+/** What a sealed run would still do, in the form of a fresh plan. */
+export function tellPlanned(limit: number, { added, changed, removed }: PlannedMembers): PlanIdentities {
+  return {
+    limit,
+    added: added.map(({ identity, payload }) => ({ identity: parsed(identity), payload: parsed(payload) })),
+    changed: changed.map(({ identity, payload, before }) => ({
+      identity: parsed(identity),
+      fields: changedFields(before ?? '{}', payload),
+    })),
+    removed: removed.map(({ identity }) => ({ identity: parsed(identity) })),
+  };
 }
 
 /** Of two payloads, canonical JSON objects, the fields that differ, by name. */

@@ -98,6 +98,27 @@ describe('which members', () => {
     expect(stdout + stderr).not.toMatch(VALUES);
   });
 
+  test('approve-guard: whom a parked run would remove is shown to those who may see it, and to nobody else', async () => {
+    const scene = await HttpScene.create(system, 'asks', { rows: 6 });
+    await scene.completed();
+    await scene.exec(
+      `delete from $table where id > 'm002'; update $table set plan = 'canary' where id = 'm001'`,
+    );
+    expect(await as(null, 'run', 'asks')).toMatchObject({ code: 4 });
+    const words = await as('reader', 'plan', 'asks', '--identities', '3');
+    expect(words.stdout).toContain('to be removed, the first 3 of 4\n  - {"id":"m00');
+    expect(words.stdout).toContain('plan: "vip" -> "canary"');
+    const json = await as('reader', 'plan', 'asks', '--identities', '--json');
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      plans: [{ next: 'open-run', snapshot: null, identities: { limit: 20, removed: { length: 4 } } }],
+    });
+    for (const who of [null, 'inspector']) {
+      const refused = await as(who, 'plan', 'asks', '--identities');
+      expect(refused.code).toBe(2);
+      expect(refused.stdout + refused.stderr).not.toMatch(/canary|m00\d/);
+    }
+  });
+
   test.each(['0', 'many', '1e9'])('--identities %s is refused', async (number) => {
     expect(await as('reader', 'plan', 'who', '--identities', number)).toMatchObject({ code: 2, stdout: '' });
   });
