@@ -21,7 +21,7 @@ import {
   readMirror,
 } from './load-mirror.ts';
 import { type MirrorFiles, mirrorFiles, mirrorOfFile } from './mirror-files.ts';
-import { type Problem, problemText, sortProblems } from './problem.ts';
+import { type Problem, problemPlace, problemText, sortProblems } from './problem.ts';
 import { type SecretAccess, secretsOf } from './secrets.ts';
 import type { SystemTypes } from './system-types.ts';
 
@@ -131,8 +131,18 @@ export async function loadBase(
     : { kind: 'ok', settings };
 }
 
-/** @throws RetlError `config.invalid` that lists every problem. */
+/**
+ * For a worker, whose errors go to Temporal and into its log: they say where, and nothing of what stands there.
+ * @throws RetlError `config.invalid` that lists the place of every problem.
+ */
 export function expectValid<Settings>(loaded: Loaded<Settings>): Settings {
+  if (loaded.kind === 'ok') return loaded.settings;
+  const { length: count } = loaded.problems;
+  throw new RetlError('config.invalid', { count, places: loaded.problems.map(problemPlace) });
+}
+
+/** For a process whose answer goes to the terminal of who asks. @throws RetlError `config.invalid`: every problem in words. */
+export function expectValidHere<Settings>(loaded: Loaded<Settings>): Settings {
   if (loaded.kind === 'ok') return loaded.settings;
   throw new RetlError('config.invalid', { problems: loaded.problems.map(problemText) });
 }

@@ -8,7 +8,7 @@ import { isMapping } from './check-connections.ts';
 import { digestOf } from './mapping-module.ts';
 import type { MirrorFile } from './mirror-files.ts';
 import { errorCode, importModule } from './module-import.ts';
-import { type Path, type Problem, pathText } from './problem.ts';
+import { type Path, type Problem, pathsAt } from './problem.ts';
 import { isProjection } from './projection-module.ts';
 import type { YamlFile, YamlResult } from './yaml-file.ts';
 
@@ -21,11 +21,11 @@ const PROJECTION_REMEDY =
 type Mapping = { readonly [key: string]: unknown };
 
 export async function readMirrorModule({ file }: MirrorFile, projectDir: string): Promise<YamlResult> {
-  const problemAt = (path: Path, message: string, remedy: string): Problem => ({
+  const problemAt: YamlFile['problemAt'] = (path, message, remedy, target) => ({
     file,
     line: null,
     column: null,
-    path: pathText(path),
+    ...pathsAt(path, target),
     message,
     remedy,
   });

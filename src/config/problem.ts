@@ -1,6 +1,7 @@
 /**
  * One thing that is wrong in the configuration, at its place. Every problem is reported at once; none shows a value
- * that stands in a connection, and none a secret.
+ * that stands in a connection, and none a secret. They are for the terminal of whoever checks or runs: what goes to Temporal
+ * or into a worker's log is {@link problemPlace} alone, without a word that somebody has typed.
  */
 
 export type Path = readonly (string | number)[];
@@ -13,6 +14,8 @@ export interface Problem {
   readonly column: number | null;
   /** e.g. `members[0].identity.email_sha256.hash`; empty for the whole document. */
   readonly path: string;
+  /** Where the key itself is what is wrong: the path of the mapping that it stands in. */
+  readonly holder?: string;
   /** What is wrong. */
   readonly message: string;
   /** What would be valid, or what to do. */
@@ -46,6 +49,18 @@ export function sortProblems(problems: readonly Problem[]): readonly Problem[] {
 
 function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** `path` and, of a problem that is the key itself, `holder`. */
+export function pathsAt(path: Path, target: 'key' | 'value' = 'value'): Pick<Problem, 'path' | 'holder'> {
+  return { path: pathText(path), ...(target === 'key' ? { holder: pathText(path.slice(0, -1)) } : {}) };
+}
+
+/** Where it is, and nothing of what stands there: `mirrors/vip.yaml:5:7 members[0]`. */
+export function problemPlace(problem: Problem): string {
+  const { file, line, column, path, holder } = problem;
+  const place = [file, line, column].filter((part) => part !== null).join(':');
+  return `${place} ${holder ?? path}`.trimEnd();
 }
 
 /** One line: `mirrors/vip.yaml:5:7 members[0].when: … Valid: …`. */

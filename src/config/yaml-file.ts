@@ -16,7 +16,7 @@ import {
   parseDocument,
   visit,
 } from 'yaml';
-import { type Path, type Problem, pathText } from './problem.ts';
+import { type Path, type Problem, pathsAt } from './problem.ts';
 import { ENV_FORM } from './secrets.ts';
 
 export const MAX_FILE_BYTES = 1_000_000;
@@ -84,9 +84,9 @@ function parseText(file: string, text: string): YamlResult {
     logLevel: 'error',
     stringKeys: true,
   });
-  const at = (offset: number, message: string, remedy: string, path: Path = []): Problem => {
+  const at = (offset: number, message: string, remedy: string, paths = pathsAt([])): Problem => {
     const { line, col } = lines.linePos(offset);
-    return { file, line, column: col, path: pathText(path), message, remedy };
+    return { file, line, column: col, ...paths, message, remedy };
   };
   const errors = [...document.errors, ...document.warnings];
   // One slip often makes the parser stumble over all that follows: only the first of a line helps.
@@ -105,7 +105,7 @@ function parseText(file: string, text: string): YamlResult {
   if (problems.length > 0) return { kind: 'invalid', problems };
   const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
   const problemAt: YamlFile['problemAt'] = (path, message, remedy, target = 'value') =>
-    at(offsetOf(document, path, target), message, remedy, path);
+    at(offsetOf(document, path, target), message, remedy, pathsAt(path, target));
   return { kind: 'ok', file: { file, value, problemAt } };
 }
 

@@ -15,7 +15,7 @@ export const ERROR_CODES = {
   // configuration
   'config.invalid': {
     meaning: 'The configuration has errors; all of them are listed with file and path.',
-    remedy: 'Mend each listed place; `retl check` lists them again.',
+    remedy: 'Mend each listed place; `retl check` says what is wrong there, and what would be valid.',
     recourse: 'fix',
   },
   'config.secret': {

@@ -1,6 +1,6 @@
 /** The process that plans: it reads the project, opens the journal, and tells the plan, or why there is none, line by line. */
 
-import { expectValid, loadMirror } from '../config/load.ts';
+import { expectValidHere, loadMirror } from '../config/load.ts';
 import { secretsOf } from '../config/secrets.ts';
 import type { SystemTypes } from '../config/system-types.ts';
 import { RetlError } from '../domain/errors.ts';
@@ -46,7 +46,7 @@ async function plan(
   say: (line: PlanLine) => void,
 ): Promise<PlanLine> {
   // Whoever plans needs fewer secrets than a worker: each is looked up where it is used.
-  const project = expectValid(await loadMirror(projectDir, mirror, types, null));
+  const project = expectValidHere(await loadMirror(projectDir, mirror, types, null));
   const [settings] = project.mirrors;
   if (settings === undefined) throw new RetlError('config.unknown-mirror', { mirror });
   let told = 0;

@@ -24,6 +24,8 @@ const PLANTED = {
   sourceError: 'canary-source-error',
   targetError: 'canary-target-error',
   mapping: 'canary-mapping',
+  setting: 'canary-setting',
+  settingKey: 'canary_setting_key',
 };
 const SECRETS = [PLANTED.token, PLANTED.journalPassword, PLANTED.shopPassword];
 
@@ -98,7 +100,26 @@ async function failInEveryWay(): Promise<void> {
   }
   await failInTable();
   await failInModule();
+  await failInConfiguration();
   await loseJournal();
+}
+
+/** Values and keys of a mirror's file that are not valid there. */
+async function failInConfiguration(): Promise<void> {
+  const { setting, settingKey } = PLANTED;
+  const identity = { id: 'id' };
+  for (const [n, broken] of [
+    { members: { identity, payload: {}, when: { is: setting } } },
+    { safety: { empty_snapshot: setting, [settingKey]: 1 } },
+    { [settingKey]: { [settingKey]: setting } },
+    { members: { identity, payload: { plan: { [settingKey]: setting } } } },
+  ].entries()) {
+    const configured = await scene(`leak-config-${n}`);
+    await configured.configure({ mirror: broken });
+    const end = await configured.run();
+    expect(end).toMatchObject({ kind: 'failed', type: 'invalid' });
+    expect(JSON.stringify(end)).toContain(`mirrors/leak-config-${n}.yaml:`);
+  }
 }
 
 async function failInTable(): Promise<void> {

@@ -1,7 +1,10 @@
 /** Every section of both files refuses a key that it does not know, and names the nearest one that it does. */
 
 import { expect, test } from 'vitest';
+import { expectValid, expectValidHere, loadMirror } from '../../src/config/load.ts';
+import { createTestProject } from '../support/project.ts';
 import { MIRROR, PROJECT, problemsOf } from './support.ts';
+import { SYSTEMS } from './systems.ts';
 
 const BARE = MIRROR.slice(0, MIRROR.indexOf('baseline:'));
 
@@ -98,4 +101,23 @@ test.each([
     'mirrors/vip.yaml': MIRROR.replace(old, replacement),
   });
   expect(problems.join('\n')).toContain('Secret references are not resolved in a mirror.');
+});
+
+test('leaks: where a worker says that a file is wrong, it names the place and no word of the file', async () => {
+  const slips = 'canary_key: 1\nbatch: { canary_key: 1 }\nsafety: { empty_snapshot: canary-value }\n';
+  const project = await createTestProject({ 'retl.yaml': PROJECT, 'mirrors/vip.yaml': `${BARE}${slips}` });
+  try {
+    const loaded = await loadMirror(project.folder, 'vip', SYSTEMS, null, null);
+    const error = await Promise.resolve()
+      .then(() => expectValid(loaded))
+      .catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: 'config.invalid', details: { count: 3 } });
+    expect(String(error)).toMatch(
+      /mirrors\/vip\.yaml:\d+:\d+ batch,.*mirrors\/vip\.yaml:\d+:\d+ safety\.empty_snapshot/,
+    );
+    expect(String(error)).not.toContain('canary');
+    expect(() => expectValidHere(loaded)).toThrow(/canary-value.*hold/);
+  } finally {
+    await project.remove();
+  }
 });
