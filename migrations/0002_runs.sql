@@ -86,7 +86,8 @@ $$;
 -- Returns jsonb, one of
 --   {kind: admitted, run, resume: fresh | held | sealed | discard | expired | guard-rejected | guard-expired}
 --   {kind: busy, namespace, cluster, workflow, first_run}    somebody holds the open run
---   {kind: refused, code: strategy-changed | target-owned}
+--   {kind: refused, code: strategy-changed, strategy}        the one that the mirror keeps
+--   {kind: refused, code: target-owned, owner}               the mirror that the target belongs to
 -- p_closed_holder is the first run id of a holder that Temporal says is closed. A sealed generation that was sealed
 -- before p_resume_after is not resumed: it comes back as `expired`, to be closed by the caller once what is unresolved in
 -- it has been resolved. So does one whose removals were rejected, or about which nobody answered in time.
@@ -135,7 +136,7 @@ begin
   insert into retl.mirror (name, strategy) values (p_mirror, p_strategy) on conflict (name) do nothing;
   select * into strict m from retl.mirror where name = p_mirror for no key update;
   if m.strategy <> p_strategy then
-    return jsonb_build_object('kind', 'refused', 'code', 'strategy-changed');
+    return jsonb_build_object('kind', 'refused', 'code', 'strategy-changed', 'strategy', m.strategy);
   end if;
 
   select * into r from retl.run where mirror_id = m.mirror_id and closing is null for no key update;
@@ -173,7 +174,8 @@ begin
     delete from retl.mirror where mirror_id = m.mirror_id
       and not exists (select from retl.target where mirror_id = m.mirror_id)
       and not exists (select from retl.run where mirror_id = m.mirror_id);
-    return jsonb_build_object('kind', 'refused', 'code', 'target-owned');
+    return jsonb_build_object('kind', 'refused', 'code', 'target-owned',
+      'owner', (select name from retl.mirror where mirror_id = t.mirror_id));
   end if;
   if to_regclass(format('retl.membership_%s', t.target_id)) is null then
     execute format('create table retl.membership_%s (identity_hash bytea primary key, payload_hash bytea not null, '

@@ -496,7 +496,7 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXE
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
 function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:c9808fb6564c2fc6dffd7ae790ca710b009aeb42092d5fde1bdb70d1cc166e8a
+  returns jsonb, language plpgsql, security definer, body sha256:ef29a373d01a6ed3ac154433054724cd39f814d6c889ed7873fef18c34eb2cb1
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
   returns void, language sql, body sha256:6677394b3a954ffb50f30e30a68ca5912222ad48f98fc615c1bf34307e4ec11c
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])

@@ -4,6 +4,7 @@
  */
 
 import { Context, getClient } from '@temporalio/activity';
+import { RetlError } from '../domain/errors.ts';
 import { countRun, journalNow, loadRun } from '../journal/run-record.ts';
 import { type Admission, admit, type Holder } from '../journal/runs.ts';
 import { holderOf } from './attempt.ts';
@@ -17,21 +18,14 @@ export async function admitRun(deps: Dependencies, args: AdmitArgs): Promise<Adm
   let admission = await tryAdmit(deps, args.mirror, holder, null);
   if (admission.kind === 'busy') {
     const state = await askTemporal(deps, holder, admission.holder);
-    if (state !== 'closed') {
-      const words = state === 'open' ? 'is open' : 'cannot be asked';
-      return {
-        kind: 'refused',
-        code: 'run.busy',
-        message: `its holder ${nameOf(admission.holder)} ${words}`,
-      };
-    }
+    if (state !== 'closed') return refused(deps, busy(admission.holder, state));
     admission = await tryAdmit(deps, args.mirror, holder, admission.holder.firstRunId);
   }
   switch (admission.kind) {
     case 'busy':
-      return { kind: 'refused', code: 'run.busy', message: `${nameOf(admission.holder)} was faster` };
+      return refused(deps, busy(admission.holder, 'open'));
     case 'refused':
-      return { kind: 'refused', code: `run.${admission.code}`, message: `mirror ${args.mirror}` };
+      return refused(deps, notAdmitted(args.mirror, admission));
     default: {
       const record = await loadRun(deps.journal, admission.run);
       return {
@@ -45,6 +39,21 @@ export async function admitRun(deps: Dependencies, args: AdmitArgs): Promise<Adm
       };
     }
   }
+}
+
+/** Foreseen, and in the words of every error: what it means, whom it is about, what to do. */
+function refused({ searchAttributes }: Dependencies, { code, message }: RetlError): AdmitResult {
+  return { kind: 'refused', code, message, searchAttributes };
+}
+
+function busy(holder: Holder, state: 'open' | 'unknown'): RetlError {
+  return new RetlError('run.busy', { holder: nameOf(holder), 'its state': state });
+}
+
+function notAdmitted(mirror: string, refusal: Extract<Admission, { kind: 'refused' }>): RetlError {
+  return refusal.code === 'target-owned'
+    ? new RetlError('run.target-owned', { mirror, owner: refusal.owner })
+    : new RetlError('run.strategy-changed', { mirror, 'its strategy': refusal.strategy });
 }
 
 async function tryAdmit(

@@ -15,12 +15,23 @@ export type ActivityFailureType =
   | 'fenced' // another attempt or execution has the run
   | 'defect'; // a bug, or a state that the rules forbid
 
+/** What the workflow is told beside the error's code. */
+export interface FailureDetails {
+  readonly code: string;
+  /** Of an admission: whether the search attributes are registered. */
+  readonly searchAttributes?: boolean;
+}
+
 /** Runs the body of an activity and turns whatever it throws. @throws ApplicationFailure, CancelledFailure */
-export async function failing<T>(logger: Logger, work: () => Promise<T>): Promise<T> {
+export async function failing<T>(
+  logger: Logger,
+  work: () => Promise<T>,
+  more: Omit<FailureDetails, 'code'> = {},
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const failure = toFailure(error);
+    const failure = toFailure(error, more);
     if (failure instanceof ApplicationFailure && failure.type === 'defect')
       logger.warn(failure.message, { stack: framesOf(error) });
     throw failure;
@@ -30,7 +41,12 @@ export async function failing<T>(logger: Logger, work: () => Promise<T>): Promis
 /** What the SDK says where it is the worker that stops, and nobody has asked for the activity's end. */
 const WORKER_STOPS = 'WORKER_SHUTDOWN';
 
-export function toFailure(error: unknown): ApplicationFailure | CancelledFailure {
+export function toFailure(
+  error: unknown,
+  more: Omit<FailureDetails, 'code'> = {},
+): ApplicationFailure | CancelledFailure {
+  const failure = (type: ActivityFailureType, message: string, nonRetryable: boolean, code: FailureDetails) =>
+    failed(type, message, nonRetryable, { ...code, ...more });
   if (error instanceof ApplicationFailure) return error;
   if (error instanceof CancelledFailure) {
     if (error.message !== WORKER_STOPS) return error;
@@ -64,11 +80,11 @@ function framesOf(error: unknown): string {
     .join('\n');
 }
 
-function failure(
+function failed(
   type: ActivityFailureType,
   message: string,
   nonRetryable: boolean,
-  details: { readonly code: string },
+  details: FailureDetails,
 ): ApplicationFailure {
   return ApplicationFailure.create({ type, message, nonRetryable, details: [details] });
 }

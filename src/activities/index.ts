@@ -25,7 +25,8 @@ import { guardRun, sealRun } from './seal.ts';
 export function createActivities(deps: Dependencies) {
   const run = <T>(work: () => Promise<T>) => failing(deps.logger, work);
   return {
-    admit: (args: AdmitArgs) => run(() => admitRun(deps, args)),
+    admit: (args: AdmitArgs) =>
+      failing(deps.logger, () => admitRun(deps, args), { searchAttributes: deps.searchAttributes }),
     init: (args: StepArgs) => run(() => initRun(deps, args)),
     extract: (ref: RunRef) => run(() => extract(deps, ref)),
     seal: (ref: RunRef) => run(() => sealRun(deps, ref)),

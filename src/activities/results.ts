@@ -1,5 +1,6 @@
 /** What activities answer to the workflow: counts, codes and ids only. Imported by the workflow as types. */
 
+import type { ErrorCode } from '../domain/errors.ts';
 import type { GuardCode, PlanRef } from '../domain/messages.ts';
 import type { Closing, Phase, RunCounts } from '../domain/run.ts';
 
@@ -36,9 +37,12 @@ export type AdmitResult =
     }
   | {
       readonly kind: 'refused';
-      readonly code: 'run.busy' | 'run.target-owned' | 'run.strategy-changed';
-      /** In words: who holds it; no values. */
+      /** `run.busy`, `run.target-owned`, `run.strategy-changed`. */
+      readonly code: ErrorCode;
+      /** Meaning, remedy, and who holds or owns it; no values. */
       readonly message: string;
+      /** Whether the search attributes are registered; absent: a worker of an earlier release has not said so. */
+      readonly searchAttributes?: boolean;
     };
 
 /** How a step of a run ended. */

@@ -47,7 +47,10 @@ export interface AdmitRequest {
 export type Admission =
   | { readonly kind: 'admitted'; readonly run: RunId; readonly resume: Resume }
   | { readonly kind: 'busy'; readonly holder: Holder }
-  | { readonly kind: 'refused'; readonly code: 'strategy-changed' | 'target-owned' };
+  /** The mirror keeps another strategy. */
+  | { readonly kind: 'refused'; readonly code: 'strategy-changed'; readonly strategy: string }
+  /** The target belongs to another mirror. */
+  | { readonly kind: 'refused'; readonly code: 'target-owned'; readonly owner: string };
 
 /** `fresh`: a new run; `held`: the caller's own; `sealed`: to be continued; the others are to be closed first. */
 export type Resume = 'fresh' | 'held' | 'sealed' | 'discard' | 'expired' | 'guard-rejected' | 'guard-expired';
@@ -101,7 +104,9 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
         },
       };
     default:
-      return { kind: 'refused', code: answer.code === 'target-owned' ? 'target-owned' : 'strategy-changed' };
+      return answer.code === 'target-owned'
+        ? { kind: 'refused', code: 'target-owned', owner: text(answer, 'owner') }
+        : { kind: 'refused', code: 'strategy-changed', strategy: text(answer, 'strategy') };
   }
 }
 

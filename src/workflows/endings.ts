@@ -1,7 +1,7 @@
 /** How a run's workflow ends when it does not complete: as a failure with a type, or stopped on purpose. */
 
 import { ActivityFailure, ApplicationFailure, ContinueAsNew, TemporalFailure } from '@temporalio/workflow';
-import type { ActivityFailureType } from '../activities/failures.ts';
+import type { ActivityFailureType, FailureDetails } from '../activities/failures.ts';
 import type { FailureType } from '../domain/messages.ts';
 
 /** Thrown inside the workflow to leave the phases; mirror.ts turns each into its ending. */
@@ -28,6 +28,8 @@ export interface Cause {
   readonly type: ActivityFailureType;
   readonly code: string;
   readonly message: string;
+  /** Whether the worker says that the search attributes are registered. */
+  readonly searchAttributes: boolean;
 }
 
 /** What failed in an activity, in this project's own words. */
@@ -35,11 +37,13 @@ export function causeOf(error: unknown): Cause {
   const cause = error instanceof ActivityFailure ? error.cause : error;
   if (!(cause instanceof ApplicationFailure)) {
     // A worker that was lost, a time-out: nothing is known but that it can be tried again.
-    return { type: 'unavailable', code: 'worker.lost', message: 'no worker finished the activity in time' };
+    const message = 'no worker finished the activity in time';
+    return { type: 'unavailable', code: 'worker.lost', message, searchAttributes: false };
   }
   const type = TYPES.find((t) => t === cause.type) ?? 'defect';
-  const [details] = (cause.details ?? []) as readonly { readonly code?: string }[];
-  return { type, code: details?.code ?? type, message: cause.message };
+  const [details] = (cause.details ?? []) as readonly Partial<FailureDetails>[];
+  const { code = type, searchAttributes = false } = details ?? {};
+  return { type, code, message: cause.message, searchAttributes };
 }
 
 /** Whether an activity failed in a way that is worth another try. */

@@ -167,10 +167,15 @@ async function admitted(
     result = await control.unlessCancelled(() => admit({ mirror, firstRunId }));
   } catch (error) {
     if (!(error instanceof ActivityFailure)) throw error;
-    const cause = causeOf(error);
-    throw fail(cause.type === 'unavailable' ? 'unavailable' : 'invalid', cause.code, cause.message);
+    const { type, code, message, searchAttributes } = causeOf(error);
+    const how = type === 'unavailable' ? 'unavailable' : 'invalid';
+    view.notAdmitted(how, searchAttributes);
+    throw fail(how, code, message);
   }
-  if (result?.kind === 'refused') throw fail('refused', result.code, `${result.code}: ${result.message}`);
+  if (result?.kind === 'refused') {
+    view.notAdmitted('refused', result.searchAttributes ?? false);
+    throw fail('refused', result.code, result.message);
+  }
   if (result !== null) view.admitted(result.run, result.counts, result.searchAttributes);
   return result;
 }

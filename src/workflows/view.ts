@@ -74,7 +74,17 @@ export class View {
   admitted(runId: string, counts: RunCounts, searchAttributes: boolean): void {
     this.runId = runId;
     this.counts = counts;
-    // An attribute that is not registered would fail the workflow task: the worker has looked.
+    this.#name(searchAttributes);
+  }
+
+  /** There is no run: what was asked for is to be found all the same, and how it ended. */
+  notAdmitted(outcome: string, searchAttributes: boolean): void {
+    this.#name(searchAttributes);
+    this.ended(outcome);
+  }
+
+  /** An attribute that is not registered would fail the workflow task: the worker has looked. */
+  #name(searchAttributes: boolean): void {
     this.#searchAttributes = searchAttributes;
     if (searchAttributes) upsertSearchAttributes([{ key: MIRROR, value: this.mirror }]);
   }
@@ -110,7 +120,11 @@ export class View {
 
   ended(outcome: string): void {
     this.enter('closed');
-    if (this.#searchAttributes) upsertSearchAttributes([{ key: OUTCOME, value: outcome }]);
+    if (!this.#searchAttributes) return;
+    upsertSearchAttributes([
+      { key: PHASE, value: 'closed' },
+      { key: OUTCOME, value: outcome },
+    ]);
   }
 
   /** Told to stop, a run first finishes what it has in flight: that is what it waits for then. */

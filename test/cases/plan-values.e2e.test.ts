@@ -106,6 +106,7 @@ describe('which members', () => {
     );
     expect(await as(null, 'run', 'asks')).toMatchObject({ code: 4 });
     const words = await as('reader', 'plan', 'asks', '--identities', '3');
+    expect(words).toMatchObject({ code: 0, stderr: '' });
     expect(words.stdout).toContain('to be removed, the first 3 of 4\n  - {"id":"m00');
     expect(words.stdout).toContain('plan: "vip" -> "canary"');
     const json = await as('reader', 'plan', 'asks', '--identities', '--json');

@@ -209,7 +209,11 @@ describe('races', () => {
         admit(journal.runtime, admission({ mirror: `right-${round}`, ...target })),
       ]);
       expect(answers.map((a) => a.kind).sort()).toEqual(['admitted', 'refused']);
-      expect(answers).toContainEqual({ kind: 'refused', code: 'target-owned' });
+      expect(answers).toContainEqual({
+        kind: 'refused',
+        code: 'target-owned',
+        owner: expect.stringMatching(`^(left|right)-${round}$`),
+      });
     }
   });
 

@@ -129,13 +129,18 @@ describe('admission', () => {
   test('a mirror keeps its strategy, except a name that has never had a target', async () => {
     const run = await ScriptedRun.open(journal.runtime, { mirror: 'strategy' });
     const changed = admission({ mirror: 'strategy', strategy: 'native-replace' });
-    expect(await admit(journal.runtime, changed)).toEqual({ kind: 'refused', code: 'strategy-changed' });
+    const refusal = { kind: 'refused', code: 'strategy-changed', strategy: 'snapshot-diff' };
+    expect(await admit(journal.runtime, changed)).toEqual(refusal);
     await closeRun(journal.runtime, run.attempt, 'aborted', null);
-    expect(await admit(journal.runtime, changed)).toEqual({ kind: 'refused', code: 'strategy-changed' });
+    expect(await admit(journal.runtime, changed)).toEqual(refusal);
 
     const { targetKey } = run.request;
     const intruder = admission({ mirror: 'intruder', strategy: 'native-replace', targetKey });
-    expect(await admit(journal.runtime, intruder)).toEqual({ kind: 'refused', code: 'target-owned' });
+    expect(await admit(journal.runtime, intruder)).toEqual({
+      kind: 'refused',
+      code: 'target-owned',
+      owner: 'strategy',
+    });
     expect(await admit(journal.runtime, admission({ mirror: 'intruder' }))).toMatchObject({
       resume: 'fresh',
     });

@@ -155,7 +155,7 @@ describe('an activity that fails', () => {
     'refused: %s',
     async (code) => {
       const act = await stage.start({ admit: [{ kind: 'refused', code, message: 'by whom' }] });
-      expect(await failure(act)).toEqual({ type: 'refused', code, final: true, message: `${code}: by whom` });
+      expect(await failure(act)).toEqual({ type: 'refused', code, final: true, message: 'by whom' });
       expect(act.script.steps).toEqual(['admit']);
     },
   );

@@ -112,7 +112,22 @@ describe('search attributes', () => {
     expect(await act.details()).toContain(`batch \`${BATCH}\``);
     await act.handle.signal('resume');
     expect(await act.ending()).toMatchObject(completed);
-    expect(await shown(act)).toEqual(['vip-customers', 'promote', 'completed']);
+    expect(await shown(act)).toEqual(['vip-customers', 'closed', 'completed']);
+  });
+
+  test('a run that was never admitted is found by its mirror, and shows how it ended', async () => {
+    const refusal = {
+      kind: 'refused',
+      code: 'run.busy',
+      message: 'by whom',
+      searchAttributes: true,
+    } as const;
+    const refused = await stage.start({ admit: [refusal] });
+    expect(await refused.ending()).toMatchObject({ kind: 'failed', type: 'refused' });
+    expect(await shown(refused)).toEqual(['vip-customers', 'closed', 'refused']);
+    const invalid = await stage.start({ admit: [failing('invalid', 'config.invalid', true)] });
+    expect(await invalid.ending()).toMatchObject({ kind: 'failed', type: 'invalid' });
+    expect(await shown(invalid)).toEqual(['vip-customers', 'closed', 'invalid']);
   });
 
   test('where they are not, the workflow does without', async () => {

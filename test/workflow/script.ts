@@ -85,10 +85,15 @@ const ALL_WELL: { readonly [N in Name]: readonly Answer<N>[] } = {
 };
 
 /** An activity that failed as src/activities/failures.ts would have it. */
-export function failing(type: ActivityFailureType, code: string): () => Promise<never> {
+export function failing(
+  type: ActivityFailureType,
+  code: string,
+  searchAttributes = false,
+): () => Promise<never> {
   const nonRetryable = type !== 'unavailable';
   return async () => {
-    throw ApplicationFailure.create({ type, message: `${code}: words`, nonRetryable, details: [{ code }] });
+    const details = [{ code, searchAttributes }];
+    throw ApplicationFailure.create({ type, message: `${code}: words`, nonRetryable, details });
   };
 }
 
