@@ -1,14 +1,18 @@
 /** What a worker can find out before it runs: whether all is well (`--check`), and what a run would do (`--plan`). */
 
+import { bindDestination } from './activities/binding.ts';
 import { attempt, checkMirror, problemOf } from './activities/check.ts';
 import { previewRun } from './activities/preview.ts';
 import { loadProject } from './config/load.ts';
 import { resolveText, secretsOf } from './config/secrets.ts';
 import type { CheckLine } from './domain/check.ts';
 import { RetlError } from './domain/errors.ts';
-import type { ProjectSettings } from './domain/settings.ts';
+import type { MirrorSettings, ProjectSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
-import { openJournal } from './journal/pool.ts';
+import { consistently, openJournal } from './journal/pool.ts';
+import type { JournalPool } from './journal/runs.ts';
+import { standingOf } from './journal/standing.ts';
+import { requireOwnTarget, requireStrategy } from './planning/admissible.ts';
 import { tellPlan } from './planning/tell-plan.ts';
 import { configurationOf, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
@@ -47,9 +51,11 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     subject: 'configuration',
     facts: configurationFacts(project.settings),
   });
+  let hasJournal = true;
   for await (const line of attempt(null, 'journal', () =>
-    checkJournal(setup.projectDir, project.settings.journal.url),
+    withJournal(setup, project.settings, async () => 'its schema is this version’s'),
   )) {
+    hasJournal = line.kind === 'passed';
     say(line);
   }
   const deps = {
@@ -58,7 +64,13 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     configuration: configurationOf(setup),
     logger: setup.logger,
   };
-  for (const mirror of chosen) for await (const line of checkMirror(deps, mirror)) say(line);
+  for (const mirror of chosen) {
+    for await (const line of checkMirror(deps, mirror)) say(line);
+    if (!hasJournal) continue;
+    const standing = () =>
+      withJournal(setup, project.settings, (journal) => checkStanding(journal, deps, mirror));
+    for await (const line of attempt(mirror.mirror, 'journal', standing)) say(line);
+  }
   return good;
 }
 
@@ -69,14 +81,42 @@ function configurationFacts({ mirrors, environment, defaultKeys }: ProjectSettin
   return facts.join('; ');
 }
 
-async function checkJournal(projectDir: string, url: string): Promise<string> {
+async function withJournal<T>(
+  { projectDir }: WorkerSetup,
+  { journal: { url } }: ProjectSettings,
+  work: (journal: JournalPool) => Promise<T>,
+): Promise<T> {
   const { env, readFile } = secretsOf(projectDir);
   const journal = openJournal({ url: resolveText(url, env, readFile), max: 1 });
   try {
     await requireSchema(journal);
-    return 'its schema is this version’s';
+    return await work(journal);
   } finally {
     await journal.end();
+  }
+}
+
+/** What admission would refuse: looked up, and nothing written. A destination that cannot be bound is told of already. */
+async function checkStanding(
+  journal: JournalPool,
+  deps: Parameters<typeof bindDestination>[0],
+  settings: MirrorSettings,
+): Promise<string> {
+  const standing = await consistently(journal, (db) =>
+    standingOf(db, settings.mirror, targetKeyOf(deps, settings)),
+  );
+  requireStrategy(standing, settings);
+  requireOwnTarget(standing, settings);
+  if (standing.strategy === null) return 'it has never run';
+  return standing.target === null ? 'its target is new' : 'its strategy and its target are its own';
+}
+
+/** `''` is nobody's target. */
+function targetKeyOf(deps: Parameters<typeof bindDestination>[0], settings: MirrorSettings): string {
+  try {
+    return bindDestination(deps, settings).targetKey;
+  } catch {
+    return '';
   }
 }
 

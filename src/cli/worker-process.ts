@@ -16,16 +16,19 @@ export function heapLimit(nodeOptions = process.env.NODE_OPTIONS ?? ''): readonl
   return /--max[-_]old[-_]space[-_]size/.test(nodeOptions) ? [] : ['--max-old-space-size=1024'];
 }
 
+/** The programs that may load the systems: the worker, and the one that only reads mirrors. */
+export type WorkerProgram = 'worker' | 'worker-load';
+
 /** Arguments for `process.execPath`. */
-export function workerCommandLine(args: readonly string[]): string[] {
+export function workerCommandLine(args: readonly string[], program: WorkerProgram = 'worker'): string[] {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-  const file = fileURLToPath(new URL(`../worker.${extension}`, import.meta.url));
+  const file = fileURLToPath(new URL(`../${program}.${extension}`, import.meta.url));
   return [...heapLimit(), '--import', import.meta.resolve('tsx'), file, ...args];
 }
 
 /** Its stdout is for the caller to read: one JSON text per line. */
-export function spawnWorker(args: readonly string[]): ChildProcess {
-  return spawn(process.execPath, workerCommandLine(args), { stdio: ['ignore', 'pipe', 'inherit'] });
+export function spawnWorker(args: readonly string[], program?: WorkerProgram): ChildProcess {
+  return spawn(process.execPath, workerCommandLine(args, program), { stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
 /** The lines of a worker's stdout that are JSON; anything else a library may print is passed over. */

@@ -23,6 +23,7 @@ import { consistently, type Queryable } from '../journal/pool.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import { type OpenRun, type Standing, standingOf } from '../journal/standing.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
+import { requireOwnTarget, requireStrategy } from './admissible.ts';
 import { DesiredSet } from './desired-set.ts';
 import { sha256Hex, shownDigest } from './hash.ts';
 import { MemberTable } from './member-table.ts';
@@ -52,11 +53,9 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
   const members = new MemberTable();
   const { standing, planned } = await consistently(journal, async (db) => {
     const found = await standingOf(db, settings.mirror, targetKey);
-    if (found.strategy !== null && found.strategy !== settings.strategy)
-      throw new RetlError('run.strategy-changed', { mirror: settings.mirror });
+    requireStrategy(found, settings);
     if (!comesFirst(found.openRun, settings)) {
-      if (found.target !== null && found.target.owner !== settings.mirror)
-        throw new RetlError('run.target-owned', { mirror: settings.mirror, owner: found.target.owner });
+      requireOwnTarget(found, settings);
       if (found.target !== null) await readHeld(db, found.target.id, members);
       if (settings.refreshAfterMs !== null && settings.strategy === 'snapshot-diff') {
         const isStale = found.target && (await acceptedBefore(db, found.target.id, settings.refreshAfterMs));

@@ -83,6 +83,7 @@ const COMPOSITION: { readonly [file: string]: { readonly never: readonly string[
   'worker.ts': { never: ['client', 'cli', 'dev'] },
   'worker-check.ts': { never: ['client', 'cli', 'dev'] },
   'worker-metrics.ts': { never: ['client', 'cli', 'dev'] },
+  'worker-load.ts': { never: ['client', 'cli', 'dev', 'journal', 'activities'] },
   'worker-setup.ts': { never: ['client', 'cli', 'dev'] },
   'index.ts': { never: ['cli', 'dev'] },
   'worker-bundle.ts': { never: ['client', 'cli', 'dev'] },

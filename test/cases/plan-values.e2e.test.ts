@@ -41,6 +41,13 @@ const as = (who: string | null, ...args: readonly string[]) =>
     env: { ...system.env, ...(who === null ? {} : { PERSON_URL: people.get(who) ?? '' }) },
   });
 
+/** A new scene writes retl.yaml anew. */
+async function readAsPersons(): Promise<void> {
+  const settings = parse(await readFile(join(system.project.folder, 'retl.yaml'), 'utf8'));
+  settings.journal.reader_url = `\${env:PERSON_URL}`;
+  await system.write('retl.yaml', settings);
+}
+
 const VALUES = /canary/;
 
 describe('which members', () => {
@@ -54,9 +61,7 @@ describe('which members', () => {
     await scene.completed();
     await scene.exec(`update $table set plan = 'canary-new', note = null where id = 'ann';
       delete from $table where id = 'eve'; insert into $table values ('new', 'canary-4', 'm')`);
-    const settings = parse(await readFile(join(system.project.folder, 'retl.yaml'), 'utf8'));
-    settings.journal.reader_url = `\${env:PERSON_URL}`;
-    await system.write('retl.yaml', settings);
+    await readAsPersons();
   });
 
   test('who may read values sees who comes, who changes from what to what, and who goes', async () => {
@@ -100,6 +105,7 @@ describe('which members', () => {
 
   test('approve-guard: whom a parked run would remove is shown to those who may see it, and to nobody else', async () => {
     const scene = await HttpScene.create(system, 'asks', { rows: 6 });
+    await readAsPersons();
     await scene.completed();
     await scene.exec(
       `delete from $table where id > 'm002'; update $table set plan = 'canary' where id = 'm001'`,

@@ -13,6 +13,7 @@ import type { Followed } from '../interrupts.ts';
 import { readPlan } from '../saved-plan.ts';
 import { addSelection, requiredMirrors } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
+import { requireValid } from '../valid-mirrors.ts';
 
 export function runCommand(): Command {
   const command = newCommand(
@@ -48,10 +49,18 @@ export function runCommand(): Command {
 
 async function run(invocation: Invocation): Promise<ExitCode> {
   const { output, project, options } = invocation;
+  if (options.detach === true && options.wait === true)
+    throw new Refusal(
+      EXIT.usage,
+      'usage',
+      '--detach and --wait contradict each other.',
+      'Say --detach to return at once, or --wait to follow a run that is parked or blocked.',
+    );
   const { mirrors } = await requiredMirrors(invocation);
   const approveUpTo = typeof options.approveUpTo === 'number' ? options.approveUpTo : undefined;
   const plan =
     typeof options.plan === 'string' ? await readPlan(project, onlyOne(mirrors), options.plan) : undefined;
+  await requireValid(project, mirrors);
   return withTemporal(project, async (temporal) => {
     const started: Followed[] = [];
     const exits: ExitCode[] = [];

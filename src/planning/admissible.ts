@@ -1,0 +1,19 @@
+/** What the journal would refuse a run for, found out beforehand and without writing (design.md section 4, Configuration). */
+
+import { RetlError } from '../domain/errors.ts';
+import type { MirrorSettings } from '../domain/settings.ts';
+import type { Standing } from '../journal/standing.ts';
+
+type Asked = Pick<MirrorSettings, 'mirror' | 'strategy'>;
+
+/** @throws RetlError `run.strategy-changed` */
+export function requireStrategy(standing: Standing, { mirror, strategy }: Asked): void {
+  if (standing.strategy !== null && standing.strategy !== strategy)
+    throw new RetlError('run.strategy-changed', { mirror, 'its strategy': standing.strategy });
+}
+
+/** @throws RetlError `run.target-owned` */
+export function requireOwnTarget({ target }: Standing, { mirror }: Asked): void {
+  if (target !== null && target.owner !== mirror)
+    throw new RetlError('run.target-owned', { mirror, owner: target.owner });
+}
