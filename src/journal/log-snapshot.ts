@@ -19,7 +19,7 @@ import { hashBytes } from './batches.ts';
 import type { SnapshotId } from './compaction.ts';
 import { big, bigOrNull, bytes, date, type Row, text, textOrNull, texts } from './decode.ts';
 import { JournalError } from './errors.ts';
-import { acceptedValues } from './held-members.ts';
+import { acceptedValues, type HeldValues } from './held-members.ts';
 import { int64 } from './log.ts';
 import { type Queryable, run } from './pool.ts';
 
@@ -89,7 +89,7 @@ export interface SnapshotMember {
   /** When each of the two was recorded, in microseconds since 1970, UTC. */
   readonly sinceAt: bigint;
   readonly acceptedAt: bigint;
-  /** Canonical JSON; `null` where values were not asked for. */
+  /** Canonical JSON; `null` where values were not asked for, or, of a damaged journal, are missing. */
   readonly identity: string | null;
   readonly payload: string | null;
 }
@@ -112,7 +112,7 @@ export type SnapshotPage =
       readonly next: SnapshotCursor;
     }
   | { readonly kind: 'end' }
-  /** Its rows have gone: a newer one is where a replay begins. */
+  /** What it refers to may have gone: a newer one is where a replay begins. */
   | { readonly kind: 'compacted' };
 
 const PAGE = 10_000;
@@ -127,13 +127,8 @@ export async function readSnapshotPage(
 ): Promise<SnapshotPage> {
   const limit = options.members ?? (options.values === true ? PAGE / 5 : PAGE);
   const from = [after?.target ?? 0n, after?.identityHash ?? Buffer.alloc(0), limit];
-  let rows: readonly Row[];
-  try {
-    rows = await run(db, pageQuery(id), from);
-  } catch (error) {
-    if (error instanceof JournalError && error.sqlState === '42P01') return { kind: 'compacted' };
-    throw error;
-  }
+  const rows = await present(run(db, pageQuery(id), from));
+  if (rows === null) return { kind: 'compacted' };
   const times = await timesOf(db, rows);
   const targets = rows.map((row) => ({
     target: targetId(big(row, 'target_id')),
@@ -145,15 +140,26 @@ export async function readSnapshotPage(
   if (last === undefined || end === undefined) return { kind: 'end' };
   const next = { target: last.target, identityHash: Buffer.from(end.identityHash) };
   if (options.values !== true) return { kind: 'members', targets, next };
-  const values = await acceptedValues(
-    db,
-    targets.flatMap(({ members }) => members.map(({ sequence }) => sequence)),
-  );
+  const sequences = targets.flatMap(({ members }) => members.map(({ sequence }) => sequence));
+  const values = (await present(acceptedValues(db, sequences))) ?? new Map<bigint, HeldValues>();
+  // Once a newer snapshot is complete, what only this one refers to may go, before its own rows do.
+  if (values.size < sequences.length && (await logSnapshot(db, id))?.state !== 'complete')
+    return { kind: 'compacted' };
   const withValues = targets.map((one) => ({
     ...one,
     members: one.members.map((member) => ({ ...member, ...values.get(member.sequence) })),
   }));
   return { kind: 'members', targets: withValues, next };
+}
+
+/** `null` where a table has gone: 42P01. @throws JournalError */
+async function present<T>(read: Promise<T>): Promise<T | null> {
+  try {
+    return await read;
+  } catch (error) {
+    if (error instanceof JournalError && error.sqlState === '42P01') return null;
+    throw error;
+  }
 }
 
 function pageQuery(id: SnapshotId): string {

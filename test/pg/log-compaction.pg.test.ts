@@ -18,6 +18,7 @@ import { logHead } from '../../src/journal/log.ts';
 import { readLogPage } from '../../src/journal/log-reader.ts';
 import { latestSnapshot, logSnapshots, readSnapshotPage } from '../../src/journal/log-snapshot.ts';
 import { memberOf } from '../../src/journal/membership.ts';
+import { listRejections } from '../../src/journal/rejections.ts';
 import { closeRun, prune } from '../../src/journal/runs.ts';
 import { verifyLog } from '../../src/journal/verify-log.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
@@ -212,6 +213,35 @@ describe('a log snapshot', () => {
     const held34 = [...rows(0, 2, '4'), ...STEADY].flatMap(({ members }) => members.map((m) => m.remove));
     expect(removals.map(({ remove }) => remove)).toEqual(held34.sort());
     await closeRun(journal.runtime, last.attempt, 'aborted', null);
+  });
+});
+
+describe('people who look', () => {
+  test('are told of an older run that its plan is gone, and of rejections what they were told before', async () => {
+    const { rows: runs } = await journal.admin.query<{ run_id: string; target_id: string; thinned: boolean }>(
+      `select run_id, target_id, rows_kept is not null as thinned from retl.run join retl.mirror using (mirror_id)
+       where name = 'b' order by run_id desc`,
+    );
+    const { rows: traced } = await journal.runtime.query<{ run_id: string; plan: string }>(
+      'select run_id, plan from retl.trace_member($1, $2, null, 100)',
+      [runs[0]?.target_id, identityHash('k30')],
+    );
+    expect(traced.map(({ run_id }) => run_id)).toEqual(runs.map(({ run_id }) => run_id));
+    const thinned = new Set(runs.flatMap((run) => (run.thinned ? [run.run_id] : [])));
+    expect(thinned.size).toBeGreaterThan(2);
+    const before = traced.filter(({ run_id }) => thinned.has(run_id));
+    expect(new Set(before.map(({ plan }) => plan))).toEqual(new Set(['gone']));
+    expect(traced.map(({ plan }) => plan)).toContain('present');
+    const { rejections } = await listRejections(journal.runtime, {
+      mirror: 'b',
+      run: null,
+      before: null,
+      limit: 20,
+      values: true,
+    });
+    expect(rejections.map(({ values }) => values?.identity).sort()).toEqual(
+      ['k1', 'k36'].map(identityOf).sort(),
+    );
   });
 });
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { logPosition } from '../../src/domain/ids.ts';
 import { beginCompaction, compactStep, pruneClosed, sweepStep } from '../../src/journal/compaction.ts';
 import { logHead } from '../../src/journal/log.ts';
+import { latestSnapshot, readSnapshotPage } from '../../src/journal/log-snapshot.ts';
 import { heldRun, releaseLost } from '../../src/journal/release.ts';
 import { closeRun } from '../../src/journal/runs.ts';
 import { verifyLog } from '../../src/journal/verify-log.ts';
@@ -114,4 +115,30 @@ test('what is unresolved, open or promoted keeps its rows, and tables go only af
   await open.settle(sent);
   await open.complete();
   expect((await verifyLog(journal.runtime, { effects: true })).kind).toBe('intact');
+});
+
+test('a reader of a snapshot that is superseded meanwhile is told so, before a member has lost its values', async () => {
+  const mirror = 'superseded';
+  await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1', b: '1', c: '1', d: '1' }));
+  await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1', b: '2', c: '2', d: '2' }));
+  const compact = async () => {
+    await beginCompaction(journal.runtime, (await logHead(journal.runtime)).position);
+    while ((await compactStep(journal.runtime, 100)).kind !== 'complete');
+    while ((await sweepStep(journal.runtime, 100, 600_000)).kind !== 'idle');
+    const snapshot = await latestSnapshot(journal.runtime);
+    if (snapshot === null) throw new Error('no snapshot');
+    return snapshot.id;
+  };
+  const read = async (id: bigint) => {
+    const page = await readSnapshotPage(journal.runtime, id, null, { values: true });
+    return page.kind === 'members' ? page.targets.flatMap(({ members }) => members) : page.kind;
+  };
+  const former = await compact();
+  const members = await read(former);
+  expect(Array.isArray(members) && members.every(({ identity }) => identity !== null)).toBe(true);
+  await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '3', b: '3', c: '3', d: '3' }));
+  await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '4', b: '4', c: '4', d: '4' }));
+  const newer = await compact();
+  expect(await read(former)).toBe('compacted');
+  expect(Array.isArray(await read(newer))).toBe(true);
 });
