@@ -29,6 +29,9 @@ journal:
 #   profile: production
 #   task_queue: retl-mirror
 
+# Where workers' metrics go; nowhere, unless it says so.
+# metrics: { prometheus: "127.0.0.1:9464" }
+
 # The systems that mirrors read from and write to.
 connections:
   # \`retl dev\` makes this little database, with a table of customers and an empty audience.
