@@ -306,4 +306,17 @@ describe('finish', () => {
     await writer.close();
     expect(fake.requests).toHaveLength(3);
   });
+
+  test('rule 3: a finish that may go twice is turned away for now: asked again; refused for good: that says nothing of the first', async () => {
+    const { writer } = await openWriter(fake.url, { options: { finish: { ...finish, idempotent: true } } });
+    fake.fault({ kind: 'status', status: 429 });
+    expect(await writer.reconcileFinish(request, null)).toEqual({
+      kind: 'unknown',
+      code: 'replay-http-429',
+      unanswered: true,
+    });
+    fake.fault({ kind: 'status', status: 400, body: '{}' });
+    expect(await writer.reconcileFinish(request, null)).toEqual({ kind: 'unknown', code: 'replay-http-400' });
+    await writer.close();
+  });
 });
