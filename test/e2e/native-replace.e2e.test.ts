@@ -166,3 +166,33 @@ test('rule 9: a finish of a killed worker that reaches the store after its succe
   await eventually(async () => store.proxy.statuses.at(-1) === 412);
   expect(await store.text(scene.bucket, 'manifest.json')).toEqual(after);
 });
+
+test('rule 10: killed between the steps that follow an accepted finish, a table and a set of objects are completed from where they stopped', async () => {
+  const steps = [
+    'retl.confirm_replacement(',
+    'retl.apply_uploads(',
+    'retl.record_replaced(',
+    'retl.promote(',
+  ] as const;
+  const change = `delete from $table where id < 'm003'; update $table set plan = 'gold' where id = 'm004'`;
+  const open = [];
+  for (const [n, statement] of steps.entries()) {
+    const table = n % 2 === 0 ? await swapped(`killed-${n}`) : null;
+    const scene = table ?? (await ObjectScene.create(`killed-${n}`, 10));
+    await scene.completed();
+    await scene.exec(change);
+    const held = system.proxy.hold({ statement, how: 'unanswered' });
+    const handle = await scene.start();
+    await held.reached;
+    open.push({ scene, handle });
+  }
+  await worker.kill();
+  worker = await startWorker();
+  for (const { scene, handle } of open) {
+    expect((await completedBy(handle)).counts).toMatchObject({ changed: 1, removed: 2, uploaded: 8 });
+    if (scene instanceof ObjectScene) expect(await scene.published()).toEqual(await scene.wanted());
+    else expect(await scene.targetRows()).toEqual(await scene.sourceRows());
+    expect(await scene.held()).toBe(8);
+    expect(await scene.batches('finish')).toMatchObject([{ resends: 0 }, { resends: 0, sending: 1 }]);
+  }
+}, 180_000);

@@ -95,6 +95,8 @@ export class TableScene extends Scene {
   static async create(system: System, name: string, options: TableSceneOptions = {}): Promise<TableScene> {
     const database = await createTestDatabase();
     const target = new pg.Pool({ connectionString: database.url, max: 2 });
+    // Its database is dropped at the end, with whatever connection still closes.
+    target.on('error', () => undefined);
     system.defer(() => database.drop());
     system.defer(() => target.end());
     await target.query(options.target ?? 'create table audience (id text primary key, plan text)');
