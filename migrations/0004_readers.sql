@@ -5,14 +5,15 @@
 --                   no list of identity hashes either, for a list of hashed addresses can be guessed through: a member is
 --                   found by one who knows its identity, one at a time, through the functions below.
 --   retl_reader     all of that, and every value: it may select from every table, those of later runs included.
+--   retl_approver   what retl_inspector sees, and the answer to what the guard asks; nothing else may it change.
 --
--- Neither may change anything. Both are groups without a login, for people; workers have retl_runtime.
+-- The first two may change nothing. All are groups without a login, for people; workers have retl_runtime.
 
 do $$
 declare
   v_role text;
 begin
-  foreach v_role in array array['retl_inspector', 'retl_reader'] loop
+  foreach v_role in array array['retl_inspector', 'retl_reader', 'retl_approver'] loop
     begin
       if not exists (select from pg_roles where rolname = v_role) then
         execute format('create role %I nologin', v_role);
@@ -27,7 +28,7 @@ begin
 end
 $$;
 
-grant usage on schema retl to retl_inspector, retl_reader;
+grant usage on schema retl to retl_inspector, retl_reader, retl_approver;
 
 grant select on all tables in schema retl to retl_reader;
 -- The tables of each run, generation and target, which functions of the owner will create.
@@ -35,19 +36,19 @@ alter default privileges in schema retl grant select on tables to retl_reader;
 
 -- Tables that hold no values.
 grant select on retl.migration, retl.journal, retl.mirror, retl.run, retl.attempt, retl.generation, retl.log_head,
-  retl.log_entry to retl_inspector;
+  retl.log_entry to retl_inspector, retl_approver;
 -- Of the others, the columns that hold none: a column that is added later is not among them by itself.
-grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector;
+grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector, retl_approver;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at)
-  on retl.target to retl_inspector;
+  on retl.target to retl_inspector, retl_approver;
 grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason,
     divisible, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add,
     to_change, accepted, rejected, added, changed, position, folded, settled_at)
-  on retl.batch to retl_inspector;
-grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
-grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_inspector;
+  on retl.batch to retl_inspector, retl_approver;
+grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector, retl_approver;
+grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_inspector, retl_approver;
 grant select (approval_id, run_id, generation_digest, removals, removal_digest, shown, verdict, via, decided_at)
-  on retl.approval to retl_inspector;
+  on retl.approval to retl_inspector, retl_approver;
 
 -- Whole requests that were refused are few among many; a list of them must not read the many.
 create index batch_refused on retl.batch (run_id) where state = 'refused';
@@ -268,8 +269,9 @@ begin
 end
 $$;
 
-grant execute on function retl.shown_digest to retl_inspector, retl_reader, retl_runtime;
+grant execute on function retl.shown_digest to retl_inspector, retl_reader, retl_approver, retl_runtime;
 revoke all on function retl.search_operation, retl.find_operation, retl.readable_generation, retl.held_by, retl.trace_member,
   retl.trace_key, retl.rejected_identities, retl.rejections_since from public;
 grant execute on function retl.held_by, retl.trace_member, retl.trace_key, retl.rejected_identities, retl.rejections_since
-  to retl_inspector, retl_reader, retl_runtime;
+  to retl_inspector, retl_reader, retl_approver, retl_runtime;
+grant execute on function retl.decide to retl_approver;

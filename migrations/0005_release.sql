@@ -17,7 +17,7 @@ create trigger append_only before update or delete or truncate on retl.release
   for each statement execute function retl.refuse_change();
 grant select on retl.release to retl_runtime;
 grant select (epoch, run_id, holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id, released_at)
-  on retl.release to retl_inspector;
+  on retl.release to retl_inspector, retl_approver;
 
 -- Rule 9: lets an open run go without its holder, who is fenced by a new epoch. p_first_run_id is the holder that was looked
 -- at: where another one holds the run by now, nothing is done.

@@ -59,8 +59,8 @@ create trigger append_only before update or delete or truncate on retl.checkpoin
   for each statement execute function retl.refuse_change();
 
 grant select on retl.artifact, retl.index_definition, retl.index_build, retl.checkpoint to retl_runtime;
-grant select on retl.index_definition, retl.index_build, retl.checkpoint to retl_inspector;
-grant select (reference, type, stored_at) on retl.artifact to retl_inspector;
+grant select on retl.index_definition, retl.index_build, retl.checkpoint to retl_inspector, retl_approver;
+grant select (reference, type, stored_at) on retl.artifact to retl_inspector, retl_approver;
 
 -- docs/checkpoint-format.md: the domain, the type, each after its length, then the bytes.
 create function retl.artifact_reference(p_type text, p_bytes bytea) returns bytea

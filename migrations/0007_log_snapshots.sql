@@ -60,7 +60,7 @@ create table retl.compaction_hold (
   held_at timestamptz not null default clock_timestamp()
 );
 
-grant select on retl.log_snapshot, retl.log_snapshot_run, retl.leftover, retl.compaction_hold to retl_runtime, retl_inspector;
+grant select on retl.log_snapshot, retl.log_snapshot_run, retl.leftover, retl.compaction_hold to retl_runtime, retl_inspector, retl_approver;
 create index run_receipts on retl.run (closed_at) where closing is not null and not receipts_pruned;
 
 -- One at a time begins, holds back, or completes.

@@ -843,3 +843,37 @@ grant execute on function retl.shown_digest(bigint) to retl_reader;
 grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_reader;
 grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_reader;
 grant select on every later table of the owner to retl_reader;
+
+-- What retl_approver may
+
+grant usage on schema retl to retl_approver;
+grant select on retl.attempt to retl_approver;
+grant select on retl.checkpoint to retl_approver;
+grant select on retl.compaction_hold to retl_approver;
+grant select on retl.generation to retl_approver;
+grant select on retl.index_build to retl_approver;
+grant select on retl.index_definition to retl_approver;
+grant select on retl.journal to retl_approver;
+grant select on retl.leftover to retl_approver;
+grant select on retl.log_entry to retl_approver;
+grant select on retl.log_head to retl_approver;
+grant select on retl.log_snapshot to retl_approver;
+grant select on retl.log_snapshot_run to retl_approver;
+grant select on retl.migration to retl_approver;
+grant select on retl.mirror to retl_approver;
+grant select on retl.run to retl_approver;
+grant select (approval_id, run_id, generation_digest, removals, removal_digest, shown, verdict, via, decided_at) on retl.approval to retl_approver;
+grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason, divisible, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add, to_change, accepted, rejected, added, changed, position, folded, settled_at) on retl.batch to retl_approver;
+grant select (epoch, run_id, holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id, released_at) on retl.release to retl_approver;
+grant select (reference, type, stored_at) on retl.artifact to retl_approver;
+grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_approver;
+grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_approver;
+grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_approver;
+grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_approver;
+grant execute on function retl.decide(bigint,bytea,text,text,text,text) to retl_approver;
+grant execute on function retl.held_by(bigint,bytea) to retl_approver;
+grant execute on function retl.rejected_identities(bigint[]) to retl_approver;
+grant execute on function retl.rejections_since(bigint[]) to retl_approver;
+grant execute on function retl.shown_digest(bigint) to retl_approver;
+grant execute on function retl.trace_key(bigint,text,bigint,integer) to retl_approver;
+grant execute on function retl.trace_member(bigint,bytea,bigint,integer) to retl_approver;

@@ -26,6 +26,7 @@ import { type Journal, withJournal } from './journal.ts';
 import { reasonArgument, reasonOf } from './reason-argument.ts';
 import { addSelection, requiredMirrors, type Selection } from './selection.ts';
 import { withTemporal } from './temporal.ts';
+import { answerNotAllowed, asApprover } from './worker-rights.ts';
 
 export function answerCommand(answer: UpdateName, text: Omit<CommandText, 'name'>): Command {
   const command = newCommand({ name: answer, ...text }, (invocation) => respond(invocation, answer));
@@ -52,7 +53,12 @@ async function respond(invocation: Invocation, answer: UpdateName): Promise<Exit
   requireLooked(invocation, answer, selection);
   try {
     return await withJournal(invocation.project, (journal) =>
-      answerAll(invocation, answer, selection, byJournal(invocation, answer, journal)),
+      asApprover(async () => {
+        // Before anybody looks and says yes in vain.
+        const { mayAnswer } = await import('../journal/approvals.ts');
+        if (!(await mayAnswer(journal))) throw answerNotAllowed();
+        return answerAll(invocation, answer, selection, byJournal(invocation, answer, journal));
+      }),
     );
   } catch (error) {
     if (!isOutOfReach(error)) throw error;

@@ -60,7 +60,8 @@ export function showFailure(output: Output, error: unknown): ExitCode {
 export function failureOf(error: unknown): Failure {
   if (error instanceof InvalidProject) return invalidProject(error);
   if (error instanceof RetlError) return knownError(error);
-  if (isUnavailable(error)) return knownError(new RetlError('journal.unavailable'));
+  const journal = journalFailure(error);
+  if (journal !== null) return knownError(journal);
   return error instanceof Refusal ? refusal(error) : unexpected(error);
 }
 
@@ -83,11 +84,36 @@ function refusal({ exit, code, message, remedy }: Refusal): Failure {
   };
 }
 
-/** The journal's own error, which this zone may not load: its database is away, busy or restarting. */
+/** Of the journal's own error, which this zone may not load. */
+function sqlStateOf(error: unknown): string | null {
+  if (!(error instanceof Error) || error.name !== 'JournalError' || !('sqlState' in error)) return null;
+  return typeof error.sqlState === 'string' ? error.sqlState : null;
+}
+
+/** The journal's database is away, busy or restarting. */
 export function isUnavailable(error: unknown): boolean {
   return (
-    error instanceof Error && error.name === 'JournalError' && 'kind' in error && error.kind === 'unavailable'
+    sqlStateOf(error) !== null && error instanceof Error && 'kind' in error && error.kind === 'unavailable'
   );
+}
+
+/** 42501: the role lacks a right. */
+export function isDenied(error: unknown): boolean {
+  return sqlStateOf(error) === '42501';
+}
+
+/** No schema, no table, no function, no column, or no right to them: not migrated, or nothing was granted. */
+const MISSING = /^(3F000|42P01|42883|42703|42501)$/;
+/** No such database; who connects is not let in. */
+const NOT_LET_IN = /^(3D000|28)/;
+
+/** What the journal refuses whoever asks, in the words of the error table; `null` where it is anything else. */
+function journalFailure(error: unknown): RetlError | null {
+  const sqlstate = sqlStateOf(error);
+  if (sqlstate === null) return null;
+  const details = sqlstate === '' ? {} : { sqlstate };
+  if (isUnavailable(error) || NOT_LET_IN.test(sqlstate)) return new RetlError('journal.unavailable', details);
+  return MISSING.test(sqlstate) ? new RetlError('journal.missing', details) : null;
 }
 
 function words(code: keyof typeof ERROR_CODES) {

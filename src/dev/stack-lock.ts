@@ -17,7 +17,29 @@ export interface StackLock {
 const LockSchema = z.object({ pid: z.number(), start: z.string(), children: z.array(z.number()) });
 type LockFile = z.infer<typeof LockSchema>;
 
-/** Takes the folder, or throws an error that names the process which has it. */
+/** The servers of a folder belong to another process. */
+export class StackInUse extends Error {
+  override readonly name = 'StackInUse';
+  constructor(
+    readonly folder: string,
+    readonly process: number | null,
+    readonly file: string,
+  ) {
+    super(
+      `The development servers of ${folder} are in use by process ${process ?? 'unknown'}. ` +
+        `Stop it first (Ctrl-C), or remove ${file} if no such process is yours.`,
+    );
+  }
+}
+
+/** Who has the folder's servers; `null`: nobody. */
+export async function stackHolder(folder: string): Promise<StackInUse | null> {
+  const file = join(folder, 'stack.lock');
+  const found = await read(file);
+  return found !== null && (await isHeld(found)) ? new StackInUse(folder, found.pid, file) : null;
+}
+
+/** Takes the folder. @throws StackInUse */
 export async function lockStack(folder: string): Promise<StackLock> {
   await mkdir(folder, { recursive: true });
   const file = join(folder, 'stack.lock');
@@ -25,10 +47,7 @@ export async function lockStack(folder: string): Promise<StackLock> {
   for (let attempt = 0; !(await create(file, mine)); attempt += 1) {
     const found = await read(file);
     if (attempt === 3 || (found !== null && (await isHeld(found)))) {
-      throw new Error(
-        `The development servers of ${folder} are in use by process ${found?.pid ?? 'unknown'}. ` +
-          `Stop it first (Ctrl-C), or remove ${file} if no such process is yours.`,
-      );
+      throw new StackInUse(folder, found?.pid ?? null, file);
     }
     for (const pid of found?.children ?? []) await endLeftOver(pid, folder);
     await rm(file, { force: true });

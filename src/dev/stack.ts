@@ -19,6 +19,7 @@ export const WORKER_ROLE = 'retl_worker';
 export const RUNTIME_ROLE = 'retl_runtime';
 /** The groups of people who look at the journal: without values, and with them. */
 const INSPECTOR_ROLE = 'retl_inspector';
+const APPROVER_ROLE = 'retl_approver';
 const READER_ROLE = 'retl_reader';
 
 const JOURNAL_DATABASE = 'retl';
@@ -129,7 +130,7 @@ async function removeData(dataDir: string): Promise<void> {
 }
 
 async function prepareJournal(client: Client, secret: string): Promise<void> {
-  const groups = [RUNTIME_ROLE, INSPECTOR_ROLE, READER_ROLE];
+  const groups = [RUNTIME_ROLE, INSPECTOR_ROLE, READER_ROLE, APPROVER_ROLE];
   for (const group of groups) await ensureRole(client, group, null);
   await ensureRole(client, OWNER_ROLE, rolePassword(secret, OWNER_ROLE));
   await ensureRole(client, WORKER_ROLE, rolePassword(secret, WORKER_ROLE));

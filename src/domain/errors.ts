@@ -140,7 +140,8 @@ export const ERROR_CODES = {
   'journal.missing': {
     meaning:
       'The journal’s schema is not there, is older than this version, or the role has no rights on it.',
-    remedy: 'Run `retl migrate` as the owner, and grant retl_runtime to the worker’s role.',
+    remedy:
+      'Run `retl migrate` as the owner; give the role what it is for: GRANT retl_runtime (workers), retl_inspector, retl_reader or retl_approver (people) TO <role>, and CONNECT on the database.',
     recourse: 'fix',
   },
   'journal.newer': {
@@ -167,12 +168,13 @@ export const ERROR_CODES = {
   'journal.roles': {
     meaning: 'The journal’s owner may not create or grant one of the roles in the details.',
     remedy:
-      'As an administrator: CREATE ROLE retl_runtime NOLOGIN, likewise retl_inspector and retl_reader; GRANT retl_runtime TO <the worker’s role>; then migrate again.',
+      'As an administrator: CREATE ROLE retl_runtime NOLOGIN, likewise retl_inspector, retl_reader and retl_approver; GRANT retl_runtime TO <the worker’s role>; then migrate again.',
     recourse: 'fix',
   },
   'journal.unavailable': {
     meaning: 'The journal’s database cannot be reached or is too busy.',
-    remedy: 'None needed where it comes back by itself: the run retries.',
+    remedy:
+      'None needed where it comes back by itself: the run retries. Else check the journal’s URL: server, database, user and password.',
     recourse: 'retry',
   },
   // runs

@@ -6,7 +6,7 @@
 
 import { hexOf, type RunId, runId, type Sha256, sha256FromHex } from '../domain/ids.ts';
 import type { GuardCode } from '../domain/messages.ts';
-import { big, date, number, object, one, text } from './decode.ts';
+import { big, date, flag, number, object, one, text } from './decode.ts';
 import { call, type Queryable, run } from './pool.ts';
 import { safeText } from './safe-text.ts';
 
@@ -65,6 +65,15 @@ export async function decide(db: Queryable, answer: Answer): Promise<Decided> {
     default:
       return { kind };
   }
+}
+
+const MAY_ANSWER = `select has_function_privilege(p.oid, 'execute') as may from pg_proc p
+  join pg_namespace n on n.oid = p.pronamespace where n.nspname = 'retl' and p.proname = 'decide'`;
+
+/** Whether the role may answer what the guard asks: an approver's or a worker's. @throws JournalError */
+export async function mayAnswer(db: Queryable): Promise<boolean> {
+  const [row] = await run(db, MAY_ANSWER);
+  return row !== undefined && flag(row, 'may');
 }
 
 /** An open run that the guard asks about, whoever holds it now. */

@@ -24,7 +24,7 @@ export interface Migration {
 const FILE = /^(\d{4})_[a-z0-9_]+\.sql$/;
 const LOCK_WAIT_S = 60;
 /** Roles without a login that the migrations grant rights to. */
-const GROUPS = ['retl_runtime', 'retl_inspector', 'retl_reader'];
+const GROUPS = ['retl_runtime', 'retl_inspector', 'retl_reader', 'retl_approver'];
 const FOLDER = fileURLToPath(new URL('../../migrations/', import.meta.url));
 
 /** `if not exists` asks for the right to create schemas even where there is one; an administrator may have made it. */

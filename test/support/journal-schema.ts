@@ -91,7 +91,7 @@ const SECTIONS: readonly (readonly [title: string, query: string])[] = [
      from pg_proc p join pg_language l on l.oid = p.prolang
      where p.pronamespace = 'retl'::regnamespace order by p.proname, pg_get_function_arguments(p.oid)`,
   ],
-  ...['retl_runtime', 'retl_inspector', 'retl_reader'].map((role) => mayOf(role)),
+  ...['retl_runtime', 'retl_inspector', 'retl_reader', 'retl_approver'].map((role) => mayOf(role)),
 ];
 
 /** The text of migrations/schema.sql for a database that has just been migrated. */

@@ -75,7 +75,7 @@ export async function createTestJournal(): Promise<TestJournal> {
 
 /** Groups belong to the whole server: other files may create them at the same time. */
 export async function ensureRuntimeRole(admin: pg.Pool): Promise<void> {
-  for (const role of ['retl_runtime', 'retl_inspector', 'retl_reader'])
+  for (const role of ['retl_runtime', 'retl_inspector', 'retl_reader', 'retl_approver'])
     await admin
       .query(`create role ${role} nologin`)
       .catch((error: { code?: string }) =>

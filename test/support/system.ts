@@ -176,6 +176,7 @@ async function makeRoles(db: pg.Pool): Promise<void> {
       ${make('retl_runtime', 'nologin')}
       ${make('retl_inspector', 'nologin')}
       ${make('retl_reader', 'nologin')}
+      ${make('retl_approver', 'nologin')}
       ${make(OWNER, `login password '${OWNER}'`)}
       ${make(WORKER, `login password '${WORKER}' in role retl_runtime`)}
       ${make(READER, `login password '${READER}'`)}

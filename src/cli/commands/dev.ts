@@ -6,10 +6,12 @@ import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
 import { resolveText } from '../../config/secrets.ts';
 import type { DevStack } from '../../dev/stack.ts';
+import type { StackInUse } from '../../dev/stack-lock.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { DevWorker } from '../dev-worker.ts';
 import { devEnvFile, type Project, readSettings } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { Refusal } from '../failures.ts';
 import type { Output } from '../output.ts';
 
 export function devCommand(): Command {
@@ -35,6 +37,10 @@ async function dev({ output, project, options }: Invocation): Promise<ExitCode> 
   const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
   const dataDir = join(project.dir, '.retl', 'dev');
   const { startDevStack } = await import('../../dev/stack.ts');
+  const { stackHolder } = await import('../../dev/stack-lock.ts');
+  // Also before --fresh, which would take the data from under servers that run.
+  const holder = await stackHolder(dataDir);
+  if (holder !== null) throw inUse(holder);
   if (options.fresh === true) await rm(dataDir, { recursive: true, force: true });
   output.note('Starting PostgreSQL and Temporal …');
   const stack = await startDevStack({
@@ -59,6 +65,15 @@ async function dev({ output, project, options }: Invocation): Promise<ExitCode> 
     await stack.stop();
   }
   return EXIT.ok;
+}
+
+function inUse({ folder, process: pid, file }: StackInUse): Refusal {
+  return new Refusal(
+    EXIT.refused,
+    'dev-in-use',
+    `The development servers of ${folder} are in use by process ${pid ?? 'unknown'}.`,
+    `Stop it first (Ctrl-C), or remove ${file} if no such process is yours.`,
+  );
 }
 
 type Environment = { readonly [name: string]: string };

@@ -12,6 +12,7 @@ import { requireKnown } from '../known-mirrors.ts';
 import { operatorOf } from '../operator.ts';
 import { reasonArgument, reasonOf } from '../reason-argument.ts';
 import { withTemporal } from '../temporal.ts';
+import { asWorker } from '../worker-rights.ts';
 
 export function releaseCommand(): Command {
   return newCommand(
@@ -31,7 +32,7 @@ export function releaseCommand(): Command {
         ['retl release vip-customers --because "deleted on Friday" --yes', 'in a script'],
       ],
     },
-    release,
+    (invocation) => asWorker('let go of a run for its holder', () => release(invocation)),
   )
     .argument('<mirror>', 'name of the mirror', mirrorArgument)
     .option(

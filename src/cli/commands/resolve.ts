@@ -16,6 +16,7 @@ import { counted } from '../problems-view.ts';
 import { span, whole } from '../progress-view.ts';
 import { reasonArgument } from '../reason-argument.ts';
 import { withTemporal } from '../temporal.ts';
+import { asWorker } from '../worker-rights.ts';
 
 export function resolveCommand(): Command {
   const id = `sha256:${'0'.repeat(64)}`;
@@ -36,7 +37,7 @@ export function resolveCommand(): Command {
         ],
       ],
     },
-    resolve,
+    (invocation) => asWorker('say what became of a batch', () => resolve(invocation)),
   )
     .argument('<mirror>', 'name of the mirror', mirrorArgument)
     .argument('<batch>', 'id of the batch, as `retl status <mirror>` shows it', batchArgument)
