@@ -1,6 +1,6 @@
 /**
  * The worker: the composition root. It puts configuration, journal, adapters and Temporal together, and polls until it is
- * told to stop; `--check [mirror …]` finds out what can be found out beforehand, and ends; `--plan <mirror>` finds out what a
+ * told to stop; `--index <verb> …` does what `retl index` asks, and ends; `--check [mirror …]` finds out what can be found out beforehand, and ends; `--plan <mirror>` finds out what a
  * run would do, and ends.
  *
  *   RETL_PROJECT        folder of retl.yaml (or --project; default: the current folder)
@@ -19,6 +19,7 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } from '@temporalio/worker';
 import type { Dependencies } from './activities/deps.ts';
 import { createActivities } from './activities/index.ts';
+import { createIndexActivities, wakeIndexes } from './activities/index-follow.ts';
 import { RunMetrics } from './activities/run-metrics.ts';
 import { expectValid, loadBase } from './config/load.ts';
 import { metricsPace, resolveMetrics } from './config/metrics-schema.ts';
@@ -29,6 +30,7 @@ import type { TemporalSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
 import { check, plan } from './worker-check.ts';
+import { indexDependencies, indexVerb } from './worker-index.ts';
 import { installRuntime, JournalWatch } from './worker-metrics.ts';
 import { configurationOf, DESTINATIONS, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
@@ -59,7 +61,9 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
   let stopWatching = async () => {};
   try {
     await requireSchema(journal);
+    const indexes = indexDependencies(setup, journal);
     const dependencies: Dependencies = {
+      committed: () => wakeIndexes(indexes.names),
       journal,
       sources: SOURCES,
       destinations: setup.destinations,
@@ -74,7 +78,7 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
       namespace: connection.namespace,
       taskQueue: resolveText(base.temporal.taskQueue, env, readFile),
       ...workflowCode(setup.workflowBundle),
-      activities: createActivities(dependencies),
+      activities: { ...createActivities(dependencies), ...createIndexActivities(indexes) },
       maxConcurrentActivityTaskExecutions: ACTIVITIES_AT_ONCE,
       maxHeartbeatThrottleInterval: '2 seconds',
       defaultHeartbeatThrottleInterval: '2 seconds',
@@ -151,6 +155,7 @@ async function main(): Promise<number> {
       check: { type: 'boolean', default: false },
       plan: { type: 'string' },
       identities: { type: 'string' },
+      index: { type: 'boolean', default: false },
       metrics: { type: 'string' },
     },
   });
@@ -163,6 +168,7 @@ async function main(): Promise<number> {
     logger: { info: (m, f) => logger.info(m, f), warn: (m, f) => logger.warn(m, f) },
     metricsEveryMs: metricsPace(process.env.RETL_METRICS_EVERY),
   };
+  if (values.index) return (await indexVerb(setup, positionals)) ? 0 : EXIT_FAILURE;
   if (values.plan !== undefined) return plan(setup, values.plan, values.identities);
   if (values.check) return (await check(setup, positionals)) ? 0 : EXIT_USAGE;
   const { metrics } = expectValid(await loadBase(setup.projectDir));

@@ -28,6 +28,8 @@ export interface Dependencies {
   readonly configuration: Configuration;
   readonly logger: Logger;
   readonly metrics: RunMetrics;
+  /** Called when a run has been promoted, for those who follow the log; it never fails. */
+  readonly committed?: () => Promise<void>;
   /** Id of the Temporal cluster that the worker polls; `''` where it cannot be asked. */
   readonly cluster: string;
   /** Whether RetlMirror, RetlPhase and RetlOutcome are registered; without them the workflow does without. */

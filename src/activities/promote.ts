@@ -33,5 +33,6 @@ async function foldAndPromote(a: RunAttempt): Promise<{ readonly counts: RunCoun
   await promote(journal, a.attempt);
   await prune(journal, a.record.run, PRUNE_AT_ONCE);
   if (a.record.strategy === 'native-replace') await tidyTarget(a);
+  await a.deps.committed?.();
   return { counts: await a.counts() };
 }

@@ -10,6 +10,7 @@ import { checkCommand } from './commands/check.ts';
 import { completionCommand } from './commands/completion.ts';
 import { devCommand } from './commands/dev.ts';
 import { explainCommand } from './commands/explain.ts';
+import { indexCommand } from './commands/index-group.ts';
 import { initCommand } from './commands/init.ts';
 import { logCommand } from './commands/log.ts';
 import { migrateCommand } from './commands/migrate.ts';
@@ -32,6 +33,7 @@ const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand]],
   ['Run:', [planCommand, runCommand, statusCommand, runsCommand]],
   ['Understand:', [explainCommand, rejectionsCommand, logCommand]],
+  ['Derived from the log:', [indexCommand]],
   ['Run regularly:', [schedulesCommand]],
   [
     'Control a run:',

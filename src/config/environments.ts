@@ -33,6 +33,7 @@ const LEVELS: { readonly [section: string]: number } = {
   journal: 1,
   temporal: 1,
   metrics: 0,
+  indexes: 2,
   connections: 2,
   defaults: 2,
 };

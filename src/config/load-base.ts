@@ -20,6 +20,7 @@ import {
   mixedEnvironments,
   unknownEnvironment,
 } from './environments.ts';
+import { indexSettings } from './index-schema.ts';
 import { issueProblems, valueAt } from './issue-problems.ts';
 import { plainOptions } from './json-value.ts';
 import { metricsSettings } from './metrics-schema.ts';
@@ -32,7 +33,10 @@ import { parseYamlFile, type YamlFile } from './yaml-file.ts';
 export const PROJECT_FILE = 'retl.yaml';
 
 /** `retl.yaml` alone: enough to reach the journal and Temporal while a mirror or a connection is broken. */
-export type BaseSettings = Pick<ProjectSettings, 'journal' | 'temporal' | 'metrics' | 'environment'>;
+export type BaseSettings = Pick<
+  ProjectSettings,
+  'journal' | 'temporal' | 'metrics' | 'indexes' | 'environment'
+>;
 
 export interface Base {
   /** As the environment sees it, and as far as it was asked for. */
@@ -79,7 +83,7 @@ export async function readBase(projectDir: string, reading: BaseReading): Promis
   const problems = [
     ...unknownEnvironment(parsed.file, environment),
     ...baseSecretProblems(file, secrets),
-    ...metricsSecretProblems(file, reading),
+    ...workerSecretProblems(file, reading),
     ...environmentProblems(file, parsed.file, reading),
   ];
   if (result.success) {
@@ -138,7 +142,7 @@ function environmentProblems(
   if (connections !== 'all') return stray;
   const inOthers = environmentNames(written).flatMap((name) => {
     const base = ['environments', name];
-    const texts = ['journal', 'temporal', 'metrics', 'connections'].flatMap((section) => {
+    const texts = ['journal', 'temporal', 'metrics', 'indexes', 'connections'].flatMap((section) => {
       const path = [...base, section];
       const options = valueAt(written.value, path);
       return isMapping(options) ? secretProblems(written, path, plainOptions(options), []) : [];
@@ -189,17 +193,19 @@ function baseSecretProblems(file: YamlFile, secrets: SecretAccess | null): reado
   ];
 }
 
-/** Looked up by workers, and in a check, so that other commands need no way to where metrics go. */
-function metricsSecretProblems(file: YamlFile, { secrets, connections }: BaseReading): readonly Problem[] {
-  const written = valueAt(file.value, ['metrics']);
-  if (!isMapping(written)) return [];
-  const options = plainOptions(written);
-  return [
-    ...secretProblems(file, ['metrics'], options, []),
-    ...(secrets === null || connections !== 'all'
-      ? []
-      : missingReferences(file, ['metrics'], options, secrets)),
-  ];
+/** Looked up by workers, and in a check, so that other commands need no way to where metrics go and indexes live. */
+function workerSecretProblems(file: YamlFile, { secrets, connections }: BaseReading): readonly Problem[] {
+  return ['metrics', 'indexes'].flatMap((section) => {
+    const written = valueAt(file.value, [section]);
+    if (!isMapping(written)) return [];
+    const options = plainOptions(written);
+    return [
+      ...secretProblems(file, [section], options, []),
+      ...(secrets === null || connections !== 'all'
+        ? []
+        : missingReferences(file, [section], options, secrets)),
+    ];
+  });
 }
 
 function baseSettings(input: ProjectInputFile, environment: string | null): BaseSettings {
@@ -215,7 +221,13 @@ function baseSettings(input: ProjectInputFile, environment: string | null): Base
     namespace: input.temporal?.namespace ?? null,
     taskQueue: input.temporal?.task_queue ?? defaultTaskQueue(environment),
   };
-  return { journal, temporal, metrics: metricsSettings(input.metrics), environment };
+  return {
+    journal,
+    temporal,
+    metrics: metricsSettings(input.metrics),
+    indexes: indexSettings(input.indexes),
+    environment,
+  };
 }
 
 function connectionsOf(input: ProjectInputFile): Base['connections'] {

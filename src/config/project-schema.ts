@@ -1,6 +1,7 @@
 /** What `retl.yaml` may hold. Descriptions say what is valid at their place. */
 
 import { z } from 'zod';
+import { indexesInput } from './index-schema.ts';
 import { metricsInput } from './metrics-schema.ts';
 import { scheduleDefaultsInput } from './schedule-schema.ts';
 import { REFERENCE_FORMS } from './secrets.ts';
@@ -82,6 +83,7 @@ const environmentInput = z.strictObject({
     .optional(),
   temporal: temporalInput.optional(),
   metrics: metricsInput.optional(),
+  indexes: indexesInput.optional(),
   connections: z
     .record(
       connectionName,
@@ -98,6 +100,7 @@ export const projectInput = z.strictObject({
   journal: journalInput.describe('where runs are recorded: {url, owner_url}'),
   temporal: temporalInput.optional(),
   metrics: metricsInput.optional(),
+  indexes: indexesInput.optional(),
   connections: z
     .record(connectionName, connectionInput.describe('{type} and the options of that type'))
     .describe('the systems that mirrors read from and write to, by name'),
@@ -108,7 +111,9 @@ export const projectInput = z.strictObject({
         .string()
         .regex(ENVIRONMENT_NAME)
         .describe('a name of lower-case letters, digits, `_` and `-`, beginning with a letter'),
-      environmentInput.describe('{journal, temporal, metrics, connections, defaults}, the keys that differ'),
+      environmentInput.describe(
+        '{journal, temporal, metrics, indexes, connections, defaults}, the keys that differ',
+      ),
     )
     .describe('variants of this file, chosen with --env or RETL_ENV: what differs in each')
     .optional(),

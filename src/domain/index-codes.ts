@@ -58,12 +58,12 @@ export const INDEX_CODES = {
   },
   'index.frozen': {
     meaning: 'The index was rolled back, and stays at that position.',
-    remedy: 'Have it rebuilt: then it follows the log again.',
+    remedy: '`retl index rebuild` has it follow the log again.',
     recourse: 'fix',
   },
   'index.not-built': {
     meaning: 'The index has no build that readers see yet.',
-    remedy: 'Let it be built first.',
+    remedy: '`retl index run` builds it.',
     recourse: 'fix',
   },
   'index.unknown': {
@@ -73,12 +73,12 @@ export const INDEX_CODES = {
   },
   'index.unknown-checkpoint': {
     meaning: 'The journal keeps no such checkpoint of this index.',
-    remedy: 'Choose one of those that are kept of this index.',
+    remedy: '`retl index checkpoints` lists those that are kept of an index.',
     recourse: 'fix',
   },
   'index.unavailable': {
     meaning: 'The system that the index lives in cannot be reached, or is too busy.',
-    remedy: 'None needed where it comes back by itself: the work is tried again.',
+    remedy: 'None needed where it comes back by itself: the index goes on from its checkpoint.',
     recourse: 'retry',
   },
   'index.misconfigured': {

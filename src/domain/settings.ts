@@ -138,6 +138,17 @@ export interface ConnectionSettings {
   readonly options: Options;
 }
 
+/** One entry of `indexes` in `retl.yaml`. */
+export interface IndexSettings {
+  readonly name: string;
+  readonly kind: 'membership-search' | 'membership-history';
+  /** Of PostgreSQL, by reference; `null`: the journal's own database. */
+  readonly url: string | null;
+  readonly schema: string;
+  /** Whether compaction of the log is held back for it. */
+  readonly holdsLog: boolean;
+}
+
 /** The tags of each mirror, by its name, in the order written. */
 export interface TagTable {
   readonly [mirror: string]: readonly string[];
@@ -148,6 +159,8 @@ export interface ProjectSettings {
   readonly journal: JournalSettings;
   readonly temporal: TemporalSettings;
   readonly metrics: MetricsSettings;
+  /** In order of their names. */
+  readonly indexes: readonly IndexSettings[];
   readonly connections: { readonly [name: string]: ConnectionSettings };
   /** In order of their names. */
   readonly mirrors: readonly MirrorSettings[];

@@ -28,6 +28,7 @@ const NAMES = [
   'explain',
   'rejections',
   'log',
+  'index',
   'schedules',
   'cancel',
   'abort',

@@ -14,6 +14,7 @@ test('a mirror is read into plain settings, its secrets left as references', asy
     journal: { url: `\${env:RETL_JOURNAL_URL}`, readerUrl: null, ownerUrl: null, runtimeRole: null },
     temporal: { profile: null, address: null, namespace: null, taskQueue: 'retl-mirror' },
     metrics: { kind: 'off' },
+    indexes: [],
     connections: expect.objectContaining({
       shop: { type: 'postgres', options: { url: `\${env:SHOP_URL}` } },
     }),

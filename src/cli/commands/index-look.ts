@@ -1,0 +1,132 @@
+/** `retl index status|verify|checkpoints|show`: how indexes stand, beside the log and in the journal's registry. */
+
+import type { Command } from 'commander';
+import { type Invocation, newCommand } from '../command.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { indexesOf, indexOf, indexWork } from '../index-work.ts';
+
+export function indexStatusCommand(): Command {
+  return newCommand(
+    {
+      name: 'status',
+      summary: 'show how far each index is, and how far behind the log',
+      description:
+        'Shows the builds of each index, the checkpoint each stands at, and its lag: positions of the log that it has not ' +
+        'processed, and the age of the first of them.',
+      examples: [
+        ['retl index status', 'of every index'],
+        ['retl index status people --json', 'of one, as a JSON document'],
+      ],
+    },
+    status,
+  ).argument('[index]', 'an index of retl.yaml');
+}
+
+async function status(invocation: Invocation): Promise<ExitCode> {
+  const { output, project } = invocation;
+  const names = await indexesOf(invocation);
+  if (names.length === 0) output.note('No index is configured: `indexes:` of retl.yaml is where they stand.');
+  const found = (await Promise.all(names.map((name) => indexWork(project, 'status', name)))).flat();
+  const indexes = found.flatMap((one) => (one.kind === 'status' ? [one] : []));
+  output.document({ indexes: indexes.map(({ kind: _, ...rest }) => rest) });
+  const rows = indexes.flatMap(({ index, head, builds }) =>
+    builds.length === 0
+      ? [[index, 'not built', '', `0 of ${head}`, '', '']]
+      : builds.map(({ state, build, position, goal, rows: held, lag }) => [
+          index,
+          goal === null ? state : `${state}, rolled back to ${goal}`,
+          build,
+          `${position ?? 'snapshot'} of ${head}`,
+          held,
+          lag === null ? 'another log' : `${lag.positions} positions, ${lag.ms} ms`,
+        ]),
+  );
+  if (rows.length > 0) output.table([['INDEX', 'STATE', 'BUILD', 'POSITION', 'ROWS', 'LAG'], ...rows]);
+  return EXIT.ok;
+}
+
+export function indexVerifyCommand(): Command {
+  return newCommand(
+    {
+      name: 'verify',
+      summary: 'compare an index with the log, row by row',
+      description:
+        'Replays the log into a scratch copy, compares it with what readers see, and holds every checkpoint that was kept ' +
+        'to its artifact and to the log. Changes nothing.',
+      examples: [['retl index verify people', 'exit code 0: they are the same']],
+    },
+    verify,
+  ).argument('<index>', 'an index of retl.yaml');
+}
+
+async function verify(invocation: Invocation): Promise<ExitCode> {
+  const { output, project } = invocation;
+  const [found] = await indexWork(project, 'verify', await indexOf(invocation));
+  if (found?.kind !== 'verified') throw new Error('the process has said nothing of what it compared');
+  const { kind: _, ...document } = found;
+  output.document(document);
+  const same = found.missing === '0' && found.unexpected === '0';
+  output.line(
+    same
+      ? output.style('green', `${found.rows} rows at position ${found.position}, as the log has them.`)
+      : output.style(
+          'red',
+          `${found.missing} rows are missing or other, ${found.unexpected} ought not to be there.`,
+        ),
+  );
+  for (const fault of found.faults)
+    output.line(`${output.style('red', fault.code)} ${fault.position} ${fault.reference}`);
+  output.line(`${found.checkpoints} checkpoints, ${found.faults.length} with a fault.`);
+  return same && found.faults.length === 0 ? EXIT.ok : EXIT.failure;
+}
+
+export function indexCheckpointsCommand(): Command {
+  return newCommand(
+    {
+      name: 'checkpoints',
+      summary: 'list the checkpoints that were kept of an index',
+      description: 'Lists the newest 200 checkpoints of each build that the journal keeps, newest first.',
+      examples: [
+        ['retl index checkpoints people', 'each may be rolled back to while the log reaches that far'],
+      ],
+    },
+    checkpoints,
+  ).argument('<index>', 'an index of retl.yaml');
+}
+
+async function checkpoints(invocation: Invocation): Promise<ExitCode> {
+  const { output, project } = invocation;
+  const found = await indexWork(project, 'checkpoints', await indexOf(invocation));
+  const kept = found.flatMap((one) => (one.kind === 'checkpoint' ? [one] : []));
+  output.document({ checkpoints: kept.map(({ kind: _, ...rest }) => rest) });
+  const rows = kept.map(({ build, position, recordedAt, reference }) => [
+    build,
+    position,
+    recordedAt,
+    reference,
+  ]);
+  output.table([['BUILD', 'POSITION', 'RECORDED', 'CHECKPOINT'], ...rows]);
+  return EXIT.ok;
+}
+
+export function indexShowCommand(): Command {
+  return newCommand(
+    {
+      name: 'show',
+      summary: 'show what a checkpoint says',
+      description:
+        'Reads the artifact of a checkpoint, verifies it, and shows its fields (docs/checkpoint-format.md).',
+      examples: [['retl index show sha256:…', 'as `retl index checkpoints` names it']],
+    },
+    show,
+  ).argument('<checkpoint>', 'reference of a checkpoint');
+}
+
+async function show({ output, project, args }: Invocation): Promise<ExitCode> {
+  const [found] = await indexWork(project, 'show', args[0] ?? '');
+  if (found?.kind !== 'shown') throw new Error('the process has shown nothing');
+  output.document({ reference: found.reference, checkpoint: found.checkpoint });
+  for (const [field, value] of Object.entries(found.checkpoint))
+    output.line(`${field.padEnd(26)} ${value === null ? output.style('dim', 'absent') : value}`);
+  return EXIT.ok;
+}

@@ -1,0 +1,119 @@
+/** What `retl index` has done by a process of the worker's program, which alone may load the systems of indexes. */
+
+import { z } from 'zod';
+import { ERROR_CODES, type ErrorCode, RetlError } from '../domain/errors.ts';
+import { INDEX_NAME } from '../domain/index-messages.ts';
+import type { Invocation } from './command.ts';
+import { type Project, readSettings } from './environment.ts';
+import { EXIT } from './exit-codes.ts';
+import { Refusal } from './failures.ts';
+import { exitOfWorker, jsonLines, spawnWorker } from './worker-process.ts';
+
+const u64 = z.string();
+const lag = z.object({ positions: u64, ms: z.number() });
+const build = z.object({
+  build: u64,
+  state: z.enum(['live', 'building']),
+  schemaVersion: z.number(),
+  rows: u64,
+  position: u64.nullable(),
+  goal: u64.nullable(),
+  checkpoint: z.string().nullable(),
+  lag: lag.nullable(),
+});
+
+const line = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('status'),
+    index: z.string(),
+    head: u64,
+    earliest: u64,
+    builds: z.array(build),
+  }),
+  z.object({
+    kind: z.literal('followed'),
+    index: z.string(),
+    end: z.enum(['caught-up', 'frozen']),
+    build: u64,
+    position: u64.nullable(),
+    rows: u64,
+  }),
+  z.object({ kind: z.literal('begun'), index: z.string(), build: u64, goal: u64.nullable() }),
+  z.object({
+    kind: z.literal('verified'),
+    index: z.string(),
+    position: u64,
+    rows: u64,
+    missing: u64,
+    unexpected: u64,
+    checkpoints: z.number(),
+    faults: z.array(z.object({ position: u64, reference: z.string(), code: z.string() })),
+  }),
+  z.object({
+    kind: z.literal('checkpoint'),
+    index: z.string(),
+    build: u64,
+    schemaVersion: z.number(),
+    position: u64,
+    reference: z.string(),
+    recordedAt: z.string(),
+  }),
+  z.object({
+    kind: z.literal('shown'),
+    reference: z.string(),
+    checkpoint: z.record(z.string(), z.union([z.string(), z.number(), z.null()])),
+  }),
+  z.object({
+    kind: z.literal('refused'),
+    code: z.custom<ErrorCode>((code) => typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)),
+    details: z.record(
+      z.string(),
+      z.union([z.string(), z.number(), z.boolean(), z.array(z.string()).readonly()]),
+    ),
+  }),
+]);
+
+/** A line of domain/index-lines.ts, as JSON has it. */
+export type IndexAnswer = Exclude<z.infer<typeof line>, { readonly kind: 'refused' }>;
+
+/** @throws RetlError as the work was refused; Refusal `index-incomplete` */
+export async function indexWork(
+  project: Project,
+  verb: string,
+  ...args: readonly string[]
+): Promise<readonly IndexAnswer[]> {
+  const child = spawnWorker(['--project', project.dir, '--index', verb, ...args]);
+  const ended = exitOfWorker(child);
+  const answers: IndexAnswer[] = [];
+  let refused: RetlError | null = null;
+  for await (const value of jsonLines(child)) {
+    const found = line.safeParse(value).data;
+    if (found?.kind === 'refused') refused ??= new RetlError(found.code, found.details);
+    else if (found !== undefined) answers.push(found);
+  }
+  const exit = await ended;
+  if (refused !== null) throw refused;
+  if (exit === EXIT.ok) return answers;
+  throw new Refusal(
+    exit,
+    'index-incomplete',
+    'The process that works on the index has ended before it was done.',
+    'What it wrote above says why; `retl check` looks at everything it needs.',
+  );
+}
+
+/** The index that the first argument names. @throws RetlError `index.unknown` */
+export async function indexOf({ project, args }: Invocation): Promise<string> {
+  const [name = ''] = args;
+  const { indexes } = await readSettings(project);
+  if (!INDEX_NAME.test(name) || !indexes.some((index) => index.name === name))
+    throw new RetlError('index.unknown', { index: name.slice(0, 63) });
+  return name;
+}
+
+/** Those that the arguments name, or all. */
+export async function indexesOf(invocation: Invocation): Promise<readonly string[]> {
+  if (invocation.args.length > 0) return [await indexOf(invocation)];
+  const { indexes } = await readSettings(invocation.project);
+  return indexes.map(({ name }) => name);
+}

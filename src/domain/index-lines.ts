@@ -1,0 +1,62 @@
+/** What the process that works for `retl index` says, a JSON text a line; a u64 becomes decimal text there. */
+
+import type { CheckpointJson } from './checkpoint.ts';
+import type { ErrorCode, ErrorDetails } from './errors.ts';
+
+export type IndexLine =
+  | {
+      readonly kind: 'status';
+      readonly index: string;
+      readonly head: bigint;
+      readonly earliest: bigint;
+      readonly builds: readonly {
+        readonly build: bigint;
+        readonly state: 'live' | 'building';
+        readonly schemaVersion: number;
+        readonly rows: bigint;
+        readonly position: bigint | null;
+        readonly goal: bigint | null;
+        readonly checkpoint: string | null;
+        readonly lag: { readonly positions: bigint; readonly ms: number } | null;
+      }[];
+    }
+  | {
+      readonly kind: 'followed';
+      readonly index: string;
+      readonly end: 'caught-up' | 'frozen';
+      readonly build: bigint;
+      readonly position: bigint | null;
+      readonly rows: bigint;
+    }
+  | {
+      readonly kind: 'begun';
+      readonly index: string;
+      readonly build: bigint;
+      /** The position of a rollback; `null`: it follows the log. */
+      readonly goal: bigint | null;
+    }
+  | {
+      readonly kind: 'verified';
+      readonly index: string;
+      readonly position: bigint;
+      readonly rows: bigint;
+      readonly missing: bigint;
+      readonly unexpected: bigint;
+      readonly checkpoints: number;
+      readonly faults: readonly {
+        readonly position: bigint;
+        readonly reference: string;
+        readonly code: ErrorCode;
+      }[];
+    }
+  | {
+      readonly kind: 'checkpoint';
+      readonly index: string;
+      readonly build: bigint;
+      readonly schemaVersion: number;
+      readonly position: bigint;
+      readonly reference: string;
+      readonly recordedAt: string;
+    }
+  | { readonly kind: 'shown'; readonly reference: string; readonly checkpoint: CheckpointJson }
+  | { readonly kind: 'refused'; readonly code: ErrorCode; readonly details: ErrorDetails };

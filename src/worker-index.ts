@@ -1,0 +1,205 @@
+/**
+ * Indexes as the worker opens them, and what it does for `retl index` as a process of its own (`--index <verb> <name> …`): it
+ * alone may load the systems that indexes live in. Findings are JSON lines.
+ */
+
+import { hostname } from 'node:os';
+import type { IndexDependencies } from './activities/index-follow.ts';
+import { expectValid, loadBase } from './config/load.ts';
+import { resolveText, secretsOf } from './config/secrets.ts';
+import { checkpointJson } from './domain/checkpoint.ts';
+import { CHECKPOINT_VERSION } from './domain/checkpoint-codec.ts';
+import { type Refusal, stop } from './domain/checkpoint-validation.ts';
+import { RetlError } from './domain/errors.ts';
+import { type ArtifactReference, sha256 } from './domain/ids.ts';
+import type { IndexLine } from './domain/index-lines.ts';
+import type { IndexSettings } from './domain/settings.ts';
+import { markOf, readCheckpoint } from './indexing/checkpoints.ts';
+import { indexStatus } from './indexing/index-status.ts';
+import type { Indexer } from './indexing/indexer.ts';
+import { membershipHistory } from './indexing/postgres/history.ts';
+import { postgresIndexer } from './indexing/postgres/indexer.ts';
+import { membershipSearch } from './indexing/postgres/search.ts';
+import { rebuild, rollback } from './indexing/rebuild.ts';
+import { follow, type ReplayDeps } from './indexing/replay.ts';
+import { verifyCheckpoints } from './indexing/verify-checkpoints.ts';
+import { verifyIndex } from './indexing/verify-index.ts';
+import { journalArtifacts } from './journal/artifacts.ts';
+import { buildOf, buildsOf, checkpointsOf, recordsOf } from './journal/checkpoints.ts';
+import { JournalError } from './journal/errors.ts';
+import { requireSchema } from './journal/migrate.ts';
+import { openJournal } from './journal/pool.ts';
+import type { JournalPool } from './journal/runs.ts';
+import type { WorkerSetup } from './worker-setup.ts';
+
+const KINDS = { 'membership-search': membershipSearch, 'membership-history': membershipHistory } as const;
+
+/** What the activities of the workflow `index` are made from. */
+export function indexDependencies(setup: WorkerSetup, journal: JournalPool): IndexDependencies {
+  const settings = async () => expectValid(await loadBase(setup.projectDir));
+  return {
+    replay: replayDeps(journal),
+    logger: setup.logger,
+    async open(name) {
+      const { indexes, journal: kept } = await settings();
+      const found = indexes.find((index) => index.name === name);
+      if (found === undefined) throw new RetlError('index.unknown', { index: name });
+      return openIndexer(setup.projectDir, found, kept.url);
+    },
+    names: async () => (await settings()).indexes.map(({ name }) => name),
+  };
+}
+
+function replayDeps(journal: JournalPool): ReplayDeps {
+  const builder = `${hostname()}:${process.pid}`;
+  return { journal, artifacts: journalArtifacts(journal), builder, now: () => Date.now() };
+}
+
+function openIndexer(projectDir: string, index: IndexSettings, journalUrl: string): Indexer {
+  const { env, readFile } = secretsOf(projectDir);
+  const { name, schema, holdsLog } = index;
+  const url = resolveText(index.url ?? journalUrl, env, readFile);
+  return postgresIndexer({ name, kind: KINDS[index.kind], url, schema, holdsLog });
+}
+
+type Say = (line: IndexLine) => void;
+
+/** @returns whether the verb was done, and found nothing wrong */
+export async function indexVerb(
+  setup: WorkerSetup,
+  [verb, name = '', argument = '']: readonly string[],
+): Promise<boolean> {
+  let good = true;
+  const say: Say = (line) => {
+    good &&= line.kind !== 'refused';
+    process.stdout.write(`${JSON.stringify(line, plain)}\n`);
+  };
+  const { env, readFile } = secretsOf(setup.projectDir);
+  try {
+    const base = expectValid(await loadBase(setup.projectDir));
+    const journal = openJournal({ url: resolveText(base.journal.url, env, readFile), max: 4 });
+    try {
+      await requireSchema(journal);
+      const deps = indexDependencies(setup, journal);
+      if (verb === 'show') say(await shown(deps.replay, name));
+      else
+        for (const index of name === '' ? await deps.names() : [name]) {
+          const indexer = await deps.open(index);
+          await perform({ verb, argument, deps: deps.replay, indexer, say }).finally(() => indexer.close());
+        }
+    } finally {
+      await journal.end();
+    }
+  } catch (error) {
+    say(toldError(error));
+  }
+  return good;
+}
+
+function toldError(error: unknown): IndexLine {
+  if (error instanceof RetlError) return { kind: 'refused', code: error.code, details: error.details };
+  if (error instanceof JournalError && error.kind === 'unavailable')
+    return { kind: 'refused', code: 'journal.unavailable', details: {} };
+  throw error;
+}
+
+interface Task {
+  readonly verb: string | undefined;
+  readonly argument: string;
+  readonly deps: ReplayDeps;
+  readonly indexer: Indexer;
+  readonly say: Say;
+}
+
+async function perform(task: Task): Promise<void> {
+  const { verb, argument, deps, indexer, say } = task;
+  const index = indexer.definition.name;
+  switch (verb) {
+    case 'status':
+      return say({ kind: 'status', ...(await indexStatus(deps.journal, indexer)) });
+    case 'follow': {
+      let followed = await follow(deps, indexer);
+      while (followed.kind === 'more') followed = await follow(deps, indexer);
+      return say(
+        followed.kind === 'refused'
+          ? told(followed)
+          : { ...followed, kind: 'followed', index, end: followed.kind },
+      );
+    }
+    case 'rebuild':
+    case 'rollback': {
+      const begun =
+        verb === 'rebuild'
+          ? await rebuild(deps, indexer)
+          : await rollback(deps, indexer, referenceIn(argument));
+      const { goal, build } = begun.kind === 'refused' ? { goal: null, build: 0n } : begun.build;
+      return say(begun.kind === 'refused' ? told(begun) : { kind: 'begun', index, build, goal });
+    }
+    case 'verify':
+      return verify(task);
+    case 'checkpoints':
+      return checkpoints(task);
+    default:
+      throw new Error('no such verb');
+  }
+}
+
+function told({ code, details }: Refusal): IndexLine {
+  return { kind: 'refused', code, details };
+}
+
+function referenceIn(text: string): ArtifactReference {
+  try {
+    return sha256(text);
+  } catch {
+    throw new RetlError('index.unknown-checkpoint', { rule: 'not-a-reference' });
+  }
+}
+
+async function verify({ deps, indexer, say }: Task): Promise<void> {
+  const { name: index } = indexer.definition;
+  const audit = await verifyCheckpoints(deps.journal, deps.artifacts, index);
+  const verified = await verifyIndex(deps, indexer);
+  if (verified.kind === 'refused') return say(told(verified));
+  const { position, rows, missing, unexpected } = verified;
+  say({
+    kind: 'verified',
+    index,
+    ...{ position, rows, missing, unexpected },
+    checkpoints: audit.checked,
+    faults: audit.faults.map(({ position: at, reference, code }) => ({ position: at, reference, code })),
+  });
+}
+
+const LIMIT = 200;
+
+async function checkpoints({ deps, indexer, say }: Task): Promise<void> {
+  const { name: index } = indexer.definition;
+  for (const { build, definition } of await buildsOf(deps.journal, index, null, LIMIT))
+    for (const { position, reference, recordedAt } of await checkpointsOf(deps.journal, build, null, LIMIT))
+      say({
+        kind: 'checkpoint',
+        index,
+        build,
+        schemaVersion: definition.schemaVersion,
+        ...{ position, reference, recordedAt: recordedAt.toISOString() },
+      });
+}
+
+async function shown({ journal, artifacts }: ReplayDeps, written: string): Promise<IndexLine> {
+  const reference = referenceIn(written);
+  const [record] = await recordsOf(journal, reference);
+  const build = record === undefined ? null : await buildOf(journal, record.build);
+  if (record === undefined || build === null) return told(stop('index.unknown-checkpoint', { reference }));
+  const read = await readCheckpoint(artifacts, markOf(build, record));
+  if (read.kind === 'refused') return told(read);
+  const { decoded } = read.recorded;
+  return decoded.kind === 'refused'
+    ? told(stop('index.checkpoint-damaged', { rule: decoded.fault.reason }))
+    : { kind: 'shown', reference, checkpoint: checkpointJson(decoded.checkpoint, CHECKPOINT_VERSION) };
+}
+
+/** A u64 as decimal text. */
+function plain(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? value.toString() : value;
+}
