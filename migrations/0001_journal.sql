@@ -87,7 +87,7 @@ create table retl.run (
   phase text not null default 'init' check (phase in
     ('init', 'extract', 'seal', 'guard', 'additions', 'removals', 'finish', 'promote', 'complete')),
   closing text check (closing in
-    ('completed', 'rejected', 'aborted', 'guard-rejected', 'guard-expired', 'invalid', 'discarded', 'expired')),
+    ('completed', 'rejected', 'aborted', 'guard-rejected', 'guard-expired', 'invalid', 'discarded', 'expired', 'imported')),
   reason retl.code,
   epoch bigint not null default 0,
 

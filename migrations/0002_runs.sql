@@ -88,9 +88,11 @@ $$;
 --   {kind: busy, namespace, cluster, workflow, first_run}    somebody holds the open run
 --   {kind: refused, code: strategy-changed, strategy}        the one that the mirror keeps
 --   {kind: refused, code: target-owned, owner}               the mirror that the target belongs to
+--   {kind: refused, code: baseline-missing}              nobody has imported what the target holds, and p_tracked
 -- p_closed_holder is the first run id of a holder that Temporal says is closed. A sealed generation that was sealed
 -- before p_resume_after is not resumed: it comes back as `expired`, to be closed by the caller once what is unresolved in
--- it has been resolved. So does one whose removals were rejected, or about which nobody answered in time.
+-- it has been resolved. So does one whose removals were rejected, or about which nobody answered in time. p_tracked: no run
+-- is opened for a target whose members nobody has imported.
 create function retl.admit(
   p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea,
   p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint,
@@ -98,7 +100,7 @@ create function retl.admit(
   p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text,
   p_closed_holder text, p_resume_after timestamptz, p_at_finish boolean default false,
   p_on_rejection text default 'stop', p_max_rejections bigint default null, p_max_rejection_share numeric default null,
-  p_refresh_after_ms bigint default null
+  p_refresh_after_ms bigint default null, p_tracked boolean default false
 ) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -106,10 +108,11 @@ declare
   t retl.target;
   r retl.run;
   v_revision bigint;
+  v_refused text;
 begin
   perform retl.require_writer();
   if num_nulls(p_mirror, p_strategy, p_target_key, p_settings, p_settings_digest, p_namespace, p_cluster, p_workflow_id,
-       p_first_run_id, p_resume_after, p_at_finish, p_on_rejection) > 0 then
+       p_first_run_id, p_resume_after, p_at_finish, p_on_rejection, p_tracked) > 0 then
     raise exception 'an argument is missing' using errcode = 'RM003';
   end if;
   if p_at_finish and p_strategy <> 'native-replace' then
@@ -169,12 +172,16 @@ begin
 
   insert into retl.target (target_key, mirror_id) values (p_target_key, m.mirror_id) on conflict (target_key) do nothing;
   select * into strict t from retl.target where target_key = p_target_key for no key update;
-  if t.mirror_id <> m.mirror_id then
-    -- A name that has never run keeps no strategy.
+  v_refused := case when t.mirror_id <> m.mirror_id then 'target-owned'
+    when p_tracked and t.baseline is null then 'baseline-missing' end;
+  if v_refused is not null then
+    -- A target that was never written belongs to nobody, and a name that has never run keeps no strategy.
+    delete from retl.target where target_id = t.target_id and mirror_id = m.mirror_id
+      and not exists (select from retl.run where target_id = t.target_id);
     delete from retl.mirror where mirror_id = m.mirror_id
       and not exists (select from retl.target where mirror_id = m.mirror_id)
       and not exists (select from retl.run where mirror_id = m.mirror_id);
-    return jsonb_build_object('kind', 'refused', 'code', 'target-owned',
+    return jsonb_build_object('kind', 'refused', 'code', v_refused,
       'owner', (select name from retl.mirror where mirror_id = t.mirror_id));
   end if;
   if to_regclass(format('retl.membership_%s', t.target_id)) is null then

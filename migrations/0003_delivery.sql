@@ -920,6 +920,9 @@ begin
   if p_closing = 'completed' then
     raise exception 'rule 1: a run completes by its promotion only' using errcode = 'RM003';
   end if;
+  if p_closing = 'imported' then
+    raise exception 'rule 2: an import is closed by what accepts it' using errcode = 'RM003';
+  end if;
   if retl.has_unresolved(p_run) then
     raise exception 'rule 10: a request of the run is unresolved' using errcode = 'RM003';
   end if;

@@ -166,6 +166,16 @@ create table retl.generation (
   constraint generation_state_check CHECK ((state = ANY (ARRAY['loaded'::text, 'sealed'::text, 'promoted'::text, 'superseded'::text, 'kept'::text, 'discarded'::text]))),
   constraint generation_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id)
 );
+create table retl.import (
+  run_id bigint not null,
+  imported_by text not null,
+  because text not null,
+  imported_at timestamp with time zone not null default clock_timestamp(),
+  constraint import_because_check CHECK (((length(because) >= 1) AND (length(because) <= 20000))),
+  constraint import_imported_by_check CHECK (((length(imported_by) >= 1) AND (length(imported_by) <= 200))),
+  constraint import_pkey PRIMARY KEY (run_id),
+  constraint import_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id)
+);
 create table retl.index_build (
   build_id bigint generated always as identity not null,
   index_name text not null,
@@ -397,7 +407,7 @@ create table retl.run (
   constraint run_check7 CHECK (((closing IS NULL) OR (released IS NULL))),
   constraint run_check8 CHECK (((strategy = 'native-replace'::text) OR ((NOT at_finish) AND (replacement_status IS NULL)))),
   constraint run_check9 CHECK ((num_nonnulls(max_rejections, max_rejection_share) = ((on_rejection = 'tolerate'::text))::integer)),
-  constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text]))),
+  constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text, 'imported'::text]))),
   constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
   constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
   constraint run_max_rejection_share_check CHECK (((max_rejection_share >= (0)::numeric) AND (max_rejection_share <= (1)::numeric))),
@@ -484,6 +494,7 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.attempt FOR EACH STATEMENT EXEC
 CREATE TRIGGER keep_outcome BEFORE UPDATE ON retl.batch FOR EACH ROW EXECUTE FUNCTION retl.keep_outcome();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.checkpoint FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.exception FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.import FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.index_build FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.index_definition FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.log_entry FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
@@ -493,10 +504,12 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXE
 
 -- Functions
 
+function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last bigint[])
+  returns void, language plpgsql, security definer, body sha256:f5a7141e41f415bdd4c0e11b39449238b9d9476dca75e2205972ed1d5819b4b1
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
-function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:ef29a373d01a6ed3ac154433054724cd39f814d6c889ed7873fef18c34eb2cb1
+function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false)
+  returns jsonb, language plpgsql, security definer, body sha256:271355dc23cdb40b6268a16d547c92fb20fa395ccdc0f71257cda8cfd8e8243c
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
   returns void, language sql, body sha256:6677394b3a954ffb50f30e30a68ca5912222ad48f98fc615c1bf34307e4ec11c
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
@@ -524,7 +537,7 @@ function retl.begin_thinning(s retl.log_snapshot, r retl.run)
 function retl.beyond(r retl.run)
   returns text, language sql, immutable, body sha256:aa8dc055debc3dc25133fa67d4f8c3f0572dc93c82542bb2286ac3bbdc0c6351
 function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text)
-  returns void, language plpgsql, security definer, body sha256:2aa710ad3c5692768db8b075ceaf570304b0a3ccb5a6b2de6ee5bb444384b9ac
+  returns void, language plpgsql, security definer, body sha256:24bbece3767b836bebbe02a56dbd1e2c3eb19747afe70b6874b3b2fd61da4c0e
 function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint)
   returns bigint, language plpgsql, body sha256:6bd807b714256325bf5c53935aa7ac0c786a5d09b0864fad8d73d05c73657284
 function retl.compact_step(p_rows integer)
@@ -599,6 +612,8 @@ function retl.next_sweep(s retl.log_snapshot)
   returns retl.run, language sql, stable, body sha256:5ced93ef8b767c8047c0a18c632c27a03f18c1b95281dfdc512177e22c3cc1c0
 function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_next_poll_ms bigint)
   returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
+function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text)
+  returns jsonb, language plpgsql, security definer, body sha256:801f0b1179245d50ff08bc2ed5cec7a26b7ef233a3eb916a24f80d4a65fa0788
 function retl.operation_table(r retl.run)
   returns text, language sql, immutable, body sha256:ed5ac82088ede9c4e3944a45dc199d03be176ed9ea8e4e90902fe9fef060d8fa
 function retl.plan(p_run bigint, p_epoch bigint)
@@ -709,6 +724,7 @@ grant select on retl.checkpoint to retl_runtime;
 grant select on retl.compaction_hold to retl_runtime;
 grant select on retl.exception to retl_runtime;
 grant select on retl.generation to retl_runtime;
+grant select on retl.import to retl_runtime;
 grant select on retl.index_build to retl_runtime;
 grant select on retl.index_definition to retl_runtime;
 grant select on retl.journal to retl_runtime;
@@ -725,7 +741,8 @@ grant select on retl.revision to retl_runtime;
 grant select on retl.run to retl_runtime;
 grant select on retl.store to retl_runtime;
 grant select on retl.target to retl_runtime;
-grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint) to retl_runtime;
+grant execute on function retl.accept_import(bigint,bigint,bytea[],bigint[]) to retl_runtime;
+grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint,boolean) to retl_runtime;
 grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_compaction(bigint) to retl_runtime;
@@ -749,6 +766,7 @@ grant execute on function retl.mark_sending(bigint,bigint,bytea,bigint) to retl_
 grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigint,text[],text[]) to retl_runtime;
 grant execute on function retl.mark_unknown(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.note_poll(bigint,bigint,bytea,text,bigint) to retl_runtime;
+grant execute on function retl.open_import(text,text,text,bytea,integer,bigint,text,text) to retl_runtime;
 grant execute on function retl.plan(bigint,bigint) to retl_runtime;
 grant execute on function retl.prepare_batches(bigint,bigint,text,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.prepare_step(bigint,bigint,text,bytea,bytea,bigint) to retl_runtime;
@@ -799,6 +817,7 @@ grant select (batch_id, run_id, action, operations, sending, resends, retry_of, 
 grant select (epoch, run_id, holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id, released_at) on retl.release to retl_inspector;
 grant select (reference, type, stored_at) on retl.artifact to retl_inspector;
 grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector;
+grant select (run_id, imported_at) on retl.import to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
 grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_inspector;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
@@ -820,6 +839,7 @@ grant select on retl.checkpoint to retl_reader;
 grant select on retl.compaction_hold to retl_reader;
 grant select on retl.exception to retl_reader;
 grant select on retl.generation to retl_reader;
+grant select on retl.import to retl_reader;
 grant select on retl.index_build to retl_reader;
 grant select on retl.index_definition to retl_reader;
 grant select on retl.journal to retl_reader;

@@ -12,7 +12,7 @@ import { requireSchema } from './journal/migrate.ts';
 import { consistently, openJournal } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { standingOf } from './journal/standing.ts';
-import { requireOwnTarget, requireStrategy } from './planning/admissible.ts';
+import { requireBaseline, requireOwnTarget, requireStrategy } from './planning/admissible.ts';
 import { tellPlan } from './planning/tell-plan.ts';
 import { configurationOf, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
@@ -102,11 +102,11 @@ async function checkStanding(
   deps: Parameters<typeof bindDestination>[0],
   settings: MirrorSettings,
 ): Promise<string> {
-  const standing = await consistently(journal, (db) =>
-    standingOf(db, settings.mirror, targetKeyOf(deps, settings)),
-  );
+  const targetKey = targetKeyOf(deps, settings);
+  const standing = await consistently(journal, (db) => standingOf(db, settings.mirror, targetKey));
   requireStrategy(standing, settings);
   requireOwnTarget(standing, settings);
+  if (targetKey !== '') requireBaseline(standing, settings);
   if (standing.strategy === null) return 'it has never run';
   return standing.target === null ? 'its target is new' : 'its strategy and its target are its own';
 }

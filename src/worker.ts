@@ -1,7 +1,7 @@
 /**
  * The worker: the composition root. It puts configuration, journal, adapters and Temporal together, and polls until it is
- * told to stop; `--index <verb> …` does what `retl index` asks, and ends; `--check [mirror …]` finds out what can be found out beforehand, and ends; `--plan <mirror>` finds out what a
- * run would do, and ends.
+ * told to stop. It also does one thing and ends: `--index <verb> …` what `retl index` asks, `--check [mirror …]` finds out what can
+ * be found out beforehand, `--plan <mirror>` what a run would do, `--baseline <order>` imports what a target holds.
  *
  *   RETL_PROJECT        folder of retl.yaml (or --project; default: the current folder)
  *   RETL_METRICS        address to answer Prometheus on, or `off` (or --metrics; default: `metrics` of retl.yaml)
@@ -29,6 +29,7 @@ import { RUN_ATTRIBUTES } from './domain/messages.ts';
 import type { TemporalSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
+import { baseline } from './worker-baseline.ts';
 import { check, plan } from './worker-check.ts';
 import { indexDependencies, indexVerb } from './worker-index.ts';
 import { installRuntime, JournalWatch } from './worker-metrics.ts';
@@ -157,6 +158,7 @@ async function main(): Promise<number> {
       identities: { type: 'string' },
       index: { type: 'boolean', default: false },
       metrics: { type: 'string' },
+      baseline: { type: 'string' },
     },
   });
   const logger = new DefaultLogger('WARN');
@@ -170,6 +172,7 @@ async function main(): Promise<number> {
   };
   if (values.index) return (await indexVerb(setup, positionals)) ? 0 : EXIT_FAILURE;
   if (values.plan !== undefined) return plan(setup, values.plan, values.identities);
+  if (values.baseline !== undefined) return baseline(setup, values.baseline);
   if (values.check) return (await check(setup, positionals)) ? 0 : EXIT_USAGE;
   const { metrics } = expectValid(await loadBase(setup.projectDir));
   const said = values.metrics ?? process.env.RETL_METRICS;

@@ -51,9 +51,14 @@ function busy(holder: Holder, state: 'open' | 'unknown'): RetlError {
 }
 
 function notAdmitted(mirror: string, refusal: Extract<Admission, { kind: 'refused' }>): RetlError {
-  return refusal.code === 'target-owned'
-    ? new RetlError('run.target-owned', { mirror, owner: refusal.owner })
-    : new RetlError('run.strategy-changed', { mirror, 'its strategy': refusal.strategy });
+  switch (refusal.code) {
+    case 'target-owned':
+      return new RetlError('run.target-owned', { mirror, owner: refusal.owner });
+    case 'baseline-missing':
+      return new RetlError('run.baseline-missing', { mirror });
+    case 'strategy-changed':
+      return new RetlError('run.strategy-changed', { mirror, 'its strategy': refusal.strategy });
+  }
 }
 
 async function tryAdmit(
@@ -82,6 +87,7 @@ async function tryAdmit(
     atFinish: destination.capabilities.visible === 'at_finish',
     onRejection: settings.onRejection,
     refreshAfterMs: settings.refreshAfterMs,
+    tracked: settings.baseline.kind === 'tracked',
     holder,
     closedHolder,
     resumeAfter: new Date(now.getTime() - settings.resumeMaxAgeMs),

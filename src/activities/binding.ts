@@ -64,7 +64,7 @@ function canMirror(
 ): boolean {
   if (!strategies.includes(strategy)) return false;
   if (strategy === 'native-replace') return baseline.kind === 'replace';
-  return baseline.kind === 'new-empty' && explicitRemoval && visible === 'on_accept';
+  return baseline.kind !== 'replace' && explicitRemoval && visible === 'on_accept';
 }
 
 /** How the members of a snapshot are folded, hashed and validated for it. */

@@ -76,7 +76,8 @@ async function* checkDestination(deps: Checker, settings: MirrorSettings): Async
 
 /** What the first run of a target would stumble over; whether this target has had one, only the journal knows. */
 async function baselineProblems(writer: Writer, settings: MirrorSettings): Promise<readonly CheckLine[]> {
-  if (settings.baseline.attested !== null) return [];
+  // What a tracked target holds is imported, not looked at.
+  if (settings.baseline.attested !== null || settings.baseline.kind === 'tracked') return [];
   const { kind } = await writer.checkEmpty();
   if (kind !== 'cannot-look') return [];
   const error = new RetlError('destination.baseline-unknown', { mirror: settings.mirror });

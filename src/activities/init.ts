@@ -64,6 +64,8 @@ async function baselineNotProven(a: RunAttempt, w: OpenWriter): Promise<StepResu
     if (kind === 'replace' && attested !== null) await replaced(a, attested);
     return null;
   }
+  // What it holds was imported before the run was admitted; looking whether it is empty proves nothing here.
+  if (kind === 'tracked') throw new RetlError('run.baseline-missing', { mirror: a.record.mirror });
   const check: EmptyCheck = await w.writer.checkEmpty();
   switch (check.kind) {
     case 'empty':

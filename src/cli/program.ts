@@ -5,6 +5,7 @@ import { Command } from 'commander';
 import { addSharedOptions } from './command.ts';
 import { abortCommand } from './commands/abort.ts';
 import { approveCommand } from './commands/approve.ts';
+import { baselineCommand } from './commands/baseline.ts';
 import { cancelCommand } from './commands/cancel.ts';
 import { checkCommand } from './commands/check.ts';
 import { completionCommand } from './commands/completion.ts';
@@ -30,7 +31,7 @@ import { workerCommand } from './commands/worker.ts';
 import { exitCodeLines } from './exit-codes.ts';
 
 const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
-  ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand]],
+  ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand, baselineCommand]],
   ['Run:', [planCommand, runCommand, statusCommand, runsCommand]],
   ['Understand:', [explainCommand, rejectionsCommand, logCommand]],
   ['Derived from the log:', [indexCommand]],

@@ -23,6 +23,7 @@ function isWaiting(run: RunSummary): boolean {
 export function stateStyle(run: RunSummary): Style {
   if (run.state === 'completed') return run.counts.rejected === 0 ? 'green' : 'yellow';
   if (run.state === 'open') return run.released === null && !isWaiting(run) ? 'cyan' : 'yellow';
+  if (run.state === 'imported') return 'green';
   return run.state === 'aborted' || run.state === 'discarded' ? 'yellow' : 'red';
 }
 

@@ -5,6 +5,7 @@
  * an identity, a secret or a vendor's own words.
  */
 
+import { BASELINE_CODES } from './baseline-codes.ts';
 import type { CodeInfo, Recourse } from './code-info.ts';
 import { INDEX_CODES } from './index-codes.ts';
 import { METRICS_CODES } from './metrics-codes.ts';
@@ -254,7 +255,7 @@ export const ERROR_CODES = {
   'destination.baseline-unsupported': {
     meaning: 'The baseline or strategy of the mirror is not one that this adapter can keep.',
     remedy:
-      'Use `snapshot-diff` with `baseline: new-empty`; or `native-replace` with a destination that replaces its set as a whole: `s3`, or `postgres` with `swap`.',
+      'Use `snapshot-diff` with `new-empty` or `tracked`; or `native-replace` with a destination that replaces its set whole: `s3`, or `postgres` with `swap`.',
     recourse: 'fix',
   },
   'destination.unavailable': {
@@ -262,6 +263,8 @@ export const ERROR_CODES = {
     remedy: 'None needed where it comes back by itself: the run retries, then can be resumed.',
     recourse: 'retry',
   },
+  // imported baselines
+  ...BASELINE_CODES,
   // indexes and artifacts
   ...INDEX_CODES,
 } as const satisfies Record<string, CodeInfo>;

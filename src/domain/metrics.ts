@@ -28,6 +28,7 @@ const OUTCOMES: { readonly [C in Closing]: true } = {
   invalid: true,
   discarded: true,
   expired: true,
+  imported: true,
 };
 export const CLOSINGS = Object.keys(OUTCOMES) as readonly Closing[];
 

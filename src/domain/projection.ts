@@ -80,7 +80,8 @@ function isPromise(result: unknown): boolean {
   return true;
 }
 
-function encodeMember(member: unknown): EncodedMember {
+/** A member as its canonical texts, checked as strictly as if a stranger had written it. @throws RowFailure */
+export function encodeMember(member: unknown): EncodedMember {
   if (!isObject(member)) throw invalid('not-a-member');
   const identity = encodePart(member, 'identity');
   const upsert = encodePart(member, 'upsert');

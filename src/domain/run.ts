@@ -45,7 +45,8 @@ export type Closing =
   | 'guard-expired' // nobody answered in time
   | 'invalid' // configuration or data: nothing was sent
   | 'discarded' // never sealed, and taken over
-  | 'expired'; // sealed too long ago to resume
+  | 'expired' // sealed too long ago to resume
+  | 'imported'; // a baseline: accepted on a person's word, with nothing sent
 
 /** How a run can stand, in the words people filter by: its closing, or what an open one is doing. */
 export const RUN_STATES = [
@@ -64,6 +65,7 @@ export const RUN_STATES = [
   'invalid',
   'discarded',
   'expired',
+  'imported',
 ] as const;
 export type RunState = (typeof RUN_STATES)[number];
 

@@ -2,7 +2,7 @@
 
 import { type RunId, runId } from '../domain/ids.ts';
 import type { RejectionSettings } from '../domain/settings.ts';
-import { object, text } from './decode.ts';
+import { object, type Row, text } from './decode.ts';
 import { call, type Queryable } from './pool.ts';
 
 /** Who holds a run, in Temporal's terms. */
@@ -42,6 +42,8 @@ export interface AdmitRequest {
   readonly onRejection?: RejectionSettings;
   /** Ms after its last acceptance that an unchanged member is sent again; absent or `null`: never. */
   readonly refreshAfterMs?: number | null;
+  /** Whether the target's members must have been imported before its first run; absent: no. */
+  readonly tracked?: boolean;
 }
 
 export type Admission =
@@ -50,7 +52,9 @@ export type Admission =
   /** The mirror keeps another strategy. */
   | { readonly kind: 'refused'; readonly code: 'strategy-changed'; readonly strategy: string }
   /** The target belongs to another mirror. */
-  | { readonly kind: 'refused'; readonly code: 'target-owned'; readonly owner: string };
+  | { readonly kind: 'refused'; readonly code: 'target-owned'; readonly owner: string }
+  /** Nobody has imported what the target holds. */
+  | { readonly kind: 'refused'; readonly code: 'baseline-missing' };
 
 /** `fresh`: a new run; `held`: the caller's own; `sealed`: to be continued; the others are to be closed first. */
 export type Resume = 'fresh' | 'held' | 'sealed' | 'discard' | 'expired' | 'guard-rejected' | 'guard-expired';
@@ -60,7 +64,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
   const limits = r.onRejection ?? { kind: 'stop' };
   const tolerated = limits.kind === 'tolerate' ? limits : null;
   const answer = object(
-    await call(db, `retl.admit(${Array.from({ length: 23 }, (_, n) => `$${n + 1}`).join(',')})`, [
+    await call(db, `retl.admit(${Array.from({ length: 24 }, (_, n) => `$${n + 1}`).join(',')})`, [
       r.mirror,
       r.strategy,
       r.targetKey,
@@ -84,6 +88,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
       tolerated?.max ?? null,
       tolerated?.maxShare ?? null,
       r.refreshAfterMs ?? null,
+      r.tracked ?? false,
     ]),
   );
   switch (answer.kind) {
@@ -104,9 +109,18 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
         },
       };
     default:
-      return answer.code === 'target-owned'
-        ? { kind: 'refused', code: 'target-owned', owner: text(answer, 'owner') }
-        : { kind: 'refused', code: 'strategy-changed', strategy: text(answer, 'strategy') };
+      return refusal(answer);
+  }
+}
+
+function refusal(answer: Row): Extract<Admission, { kind: 'refused' }> {
+  switch (answer.code) {
+    case 'target-owned':
+      return { kind: 'refused', code: 'target-owned', owner: text(answer, 'owner') };
+    case 'baseline-missing':
+      return { kind: 'refused', code: 'baseline-missing' };
+    default:
+      return { kind: 'refused', code: 'strategy-changed', strategy: text(answer, 'strategy') };
   }
 }
 

@@ -141,42 +141,49 @@ export async function loadCandidate(
   fill: (sink: CandidateSink) => Promise<void>,
   writeForm = '',
 ): Promise<LoadedCandidate> {
-  return transaction(pool, async (client) => {
-    // The source sets the pace of this one statement.
-    await run(client, 'set local statement_timeout = 0');
-    const id = generationId(
-      String(await call(client, 'retl.create_candidate($1,$2)', [attempt.run, attempt.epoch])),
-    );
-    const stream = client.query(
-      copyFrom(`copy retl.generation_${id} from stdin with (format binary, freeze)`),
-    );
-    const ended = new Promise<void>((resolve, reject) => {
-      stream.once('finish', resolve);
-      stream.once('error', reject);
-    });
-    // Without a listener of its own the rejection of a stream that nobody waits for yet would end the process.
-    ended.catch(() => {});
-    const sink = new CandidateSink(stream);
-    const failed = ended.then(
-      () => undefined,
-      (error: unknown) => Promise.reject(journalError(error)),
-    );
-    failed.catch(() => {});
-    const filled = (async () => {
-      await fill(sink);
-      await sink.end();
-      stream.end();
-    })();
-    // A broken stream never drains: whoever fails first decides.
-    await Promise.race([filled, failed]).catch((error: unknown) => {
-      stream.destroy();
-      throw error;
-    });
-    await filled;
-    await failed;
-    const rows = sink.sourceRows;
-    const { run: runOf, epoch } = attempt;
-    await call(client, 'retl.loaded($1,$2,$3,$4,$5,$6)', [runOf, epoch, id, keyTypes, rows, writeForm]);
-    return { generation: id, sourceRows: rows };
+  return transaction(pool, (client) => loadWithin(client, attempt, keyTypes, fill, writeForm));
+}
+
+/** The same in a transaction of the caller's. @throws JournalError; what `fill` throws. */
+export async function loadWithin(
+  client: pg.PoolClient,
+  attempt: Attempt,
+  keyTypes: string,
+  fill: (sink: CandidateSink) => Promise<void>,
+  writeForm = '',
+): Promise<LoadedCandidate> {
+  // The source sets the pace of this one statement.
+  await run(client, 'set local statement_timeout = 0');
+  const id = generationId(
+    String(await call(client, 'retl.create_candidate($1,$2)', [attempt.run, attempt.epoch])),
+  );
+  const stream = client.query(copyFrom(`copy retl.generation_${id} from stdin with (format binary, freeze)`));
+  const ended = new Promise<void>((resolve, reject) => {
+    stream.once('finish', resolve);
+    stream.once('error', reject);
   });
+  // Without a listener of its own the rejection of a stream that nobody waits for yet would end the process.
+  ended.catch(() => {});
+  const sink = new CandidateSink(stream);
+  const failed = ended.then(
+    () => undefined,
+    (error: unknown) => Promise.reject(journalError(error)),
+  );
+  failed.catch(() => {});
+  const filled = (async () => {
+    await fill(sink);
+    await sink.end();
+    stream.end();
+  })();
+  // A broken stream never drains: whoever fails first decides.
+  await Promise.race([filled, failed]).catch((error: unknown) => {
+    stream.destroy();
+    throw error;
+  });
+  await filled;
+  await failed;
+  const rows = sink.sourceRows;
+  const { run: runOf, epoch } = attempt;
+  await call(client, 'retl.loaded($1,$2,$3,$4,$5,$6)', [runOf, epoch, id, keyTypes, rows, writeForm]);
+  return { generation: id, sourceRows: rows };
 }

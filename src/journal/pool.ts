@@ -10,6 +10,9 @@ export interface JournalOptions {
   readonly applicationName?: string;
 }
 
+/** One connection, in a transaction. */
+export type JournalClient = pg.PoolClient;
+
 /** Either the pool or one connection of it. */
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 

@@ -4,7 +4,7 @@ import { RetlError } from '../domain/errors.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import type { Standing } from '../journal/standing.ts';
 
-type Asked = Pick<MirrorSettings, 'mirror' | 'strategy'>;
+type Asked = Pick<MirrorSettings, 'mirror' | 'strategy' | 'baseline'>;
 
 /** @throws RetlError `run.strategy-changed` */
 export function requireStrategy(standing: Standing, { mirror, strategy }: Asked): void {
@@ -16,4 +16,10 @@ export function requireStrategy(standing: Standing, { mirror, strategy }: Asked)
 export function requireOwnTarget({ target }: Standing, { mirror }: Asked): void {
   if (target !== null && target.owner !== mirror)
     throw new RetlError('run.target-owned', { mirror, owner: target.owner });
+}
+
+/** @throws RetlError `run.baseline-missing` */
+export function requireBaseline({ target }: Standing, { mirror, baseline }: Asked): void {
+  if (baseline.kind === 'tracked' && (target === null || target.proof === null))
+    throw new RetlError('run.baseline-missing', { mirror });
 }

@@ -23,7 +23,7 @@ import { consistently, type Queryable } from '../journal/pool.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import { type OpenRun, type Standing, standingOf } from '../journal/standing.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
-import { requireOwnTarget, requireStrategy } from './admissible.ts';
+import { requireBaseline, requireOwnTarget, requireStrategy } from './admissible.ts';
 import { DesiredSet } from './desired-set.ts';
 import { sha256Hex, shownDigest } from './hash.ts';
 import { MemberTable } from './member-table.ts';
@@ -47,7 +47,7 @@ export interface PlanInput {
   readonly onProgress: (rows: number) => void;
 }
 
-/** @throws RetlError `source.*`, `data.*`, `run.strategy-changed`, `run.target-owned`; JournalError */
+/** @throws RetlError `source.*`, `data.*`, `run.strategy-changed`, `run.target-owned`, `run.baseline-missing`; JournalError */
 export async function makePlan(journal: JournalPool, input: PlanInput): Promise<Plan> {
   const { settings, targetKey } = input;
   const members = new MemberTable();
@@ -56,6 +56,7 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
     requireStrategy(found, settings);
     if (!comesFirst(found.openRun, settings)) {
       requireOwnTarget(found, settings);
+      requireBaseline(found, settings);
       if (found.target !== null) await readHeld(db, found.target.id, members);
       if (settings.refreshAfterMs !== null && settings.strategy === 'snapshot-diff') {
         const isStale = found.target && (await acceptedBefore(db, found.target.id, settings.refreshAfterMs));

@@ -17,7 +17,7 @@ export interface PayloadSchemas {
 
 /** A check for each member; `null` where the adapter has no schemas, so that nothing is parsed. */
 export function payloadCheck(
-  schemas: PayloadSchemas | undefined,
+  schemas: Partial<PayloadSchemas> | undefined,
 ): ((member: EncodedMember, sourceKey: string) => void) | null {
   if (schemas === undefined) return null;
   return ({ identity, upsert, remove }, sourceKey) => {
@@ -25,8 +25,10 @@ export function payloadCheck(
       ['upsert', upsert],
       ['remove', remove ?? identity],
     ] as const) {
+      const schema = schemas[action];
+      if (schema === undefined) continue;
       const payload: unknown = JSON.parse(text);
-      const result = schemas[action].safeParse(payload);
+      const result = schema.safeParse(payload);
       if (result.success && isDeepStrictEqual(result.data, payload)) continue;
       const rule = result.success ? 'schema-alters-payload' : 'payload-schema';
       const fields = result.success

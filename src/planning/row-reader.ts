@@ -21,7 +21,7 @@ export interface MemberForm {
   /** What besides a payload decides how it arrives; empty: nothing. */
   readonly writeForm: string;
   /** Absent where the adapter has none. */
-  readonly payloadSchemas?: PayloadSchemas | undefined;
+  readonly payloadSchemas?: Partial<PayloadSchemas> | undefined;
 }
 
 export type RowSink = Pick<CandidateSink, 'addExcluded' | 'addMember'>;
@@ -50,16 +50,16 @@ export function keyTypes(key: readonly string[], columns: readonly Column[]): st
  * What puts each row of one snapshot into `sink`. A row that breaks a rule goes to `failures`; after a first one the rest
  * is only counted. @throws what is not about a row's data.
  */
-export function rowReader(
-  map: (row: RawRow) => MappedRow,
+export function rowReader<Row = RawRow>(
+  map: (row: Row) => MappedRow,
   form: MemberForm,
   sink: RowSink,
-  failures: RowFailures,
-): (row: RawRow) => void {
+  failures: Pick<RowFailures, 'any' | 'add'>,
+): (row: Row) => void {
   const fold = identityHashInput(form.identityFolding);
   const hashed = payloadHashInput(form.writeForm);
   const validate = payloadCheck(form.payloadSchemas);
-  const add = (row: RawRow): void => {
+  const add = (row: Row): void => {
     const { sourceKey, members } = map(row);
     if (members.length === 0 && !failures.any) sink.addExcluded(sourceKey);
     let memberNo = 0;

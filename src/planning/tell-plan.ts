@@ -62,7 +62,8 @@ async function plan(
   });
 }
 
-function failureOf(error: unknown): PlanLine {
+/** What can be told of an error to the process that asked. */
+export function failureOf(error: unknown): Extract<PlanLine, { kind: 'failed' | 'unexpected' }> {
   if (error instanceof RetlError) return { kind: 'failed', code: error.code, details: error.details };
   if (error instanceof JournalError) {
     // 3D000: no such database; 28xxx: who connects is not let in.

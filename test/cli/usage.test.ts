@@ -21,6 +21,7 @@ const NAMES = [
   'migrate',
   'worker',
   'check',
+  'baseline',
   'plan',
   'run',
   'status',

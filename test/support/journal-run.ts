@@ -83,11 +83,15 @@ export function holderNamed(workflowId: string): Holder {
   return { namespace: 'test', cluster: 'c1', workflowId, firstRunId: randomUUID() };
 }
 
+export function targetOf(mirror: string): string {
+  return `target of ${mirror}`;
+}
+
 export function admission(overrides: Partial<AdmitRequest> & { readonly mirror: string }): AdmitRequest {
   const settings = overrides.settings ?? `{"mirror":"${overrides.mirror}"}`;
   return {
     strategy: 'snapshot-diff',
-    targetKey: `target of ${overrides.mirror}`,
+    targetKey: targetOf(overrides.mirror),
     settings,
     settingsDigest: sha(settings),
     maxRemovalShare: null,

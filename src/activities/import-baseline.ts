@@ -1,0 +1,181 @@
+/**
+ * Imports what a target holds from a file (design.md section 4, "Strategies": `tracked`). The destination is not called: of its
+ * adapter only pure functions are used. Everything is one transaction of the journal; a process that dies has imported nothing.
+ */
+
+import type { BaselineSummary } from '../domain/baseline.ts';
+import { RetlError } from '../domain/errors.ts';
+import { type BatchId, type Sequence, sequence } from '../domain/ids.ts';
+import { batchId, largestPayloadAllowed } from '../domain/request.ts';
+import type { MirrorSettings } from '../domain/settings.ts';
+import { acceptImport, type ImportedBatch, type ImportRefusal, openImport } from '../journal/baseline.ts';
+import { loadWithin } from '../journal/candidate.ts';
+import { readOperations } from '../journal/operations.ts';
+import { type JournalClient, transaction } from '../journal/pool.ts';
+import { loadRun, type RunRecord } from '../journal/run-record.ts';
+import { type Attempt, type JournalPool, plan, seal } from '../journal/runs.ts';
+import { sha256Hex } from '../planning/hash.ts';
+import { type BaselineInput, readBaseline, summariseBaseline } from '../planning/read-baseline.ts';
+import { type BoundDestination, bindDestination, bindSource, memberForm, sha256Bytes } from './binding.ts';
+import { operationIn } from './delivery/outgoing.ts';
+import type { Dependencies } from './deps.ts';
+
+/** Members of one entry of the log. */
+const MEMBERS_AT_ONCE = 1_000;
+/** The query is described, not read. */
+const DESCRIBE_MS = 60_000;
+
+export interface BaselineFile {
+  readonly path: string;
+  readonly isMapped: boolean;
+}
+
+export interface ImportOrder extends BaselineFile {
+  /** Of the file that was looked at: another one is not imported. */
+  readonly digest: string;
+  readonly by: string;
+  readonly because: string;
+}
+
+type Deps = Pick<Dependencies, 'sources' | 'destinations' | 'configuration'>;
+
+/** What the file says, without looking at the journal. @throws RetlError */
+export async function inspectBaseline(
+  deps: Deps,
+  settings: MirrorSettings,
+  file: BaselineFile,
+): Promise<BaselineSummary> {
+  return summariseBaseline(inputOf(deps, settings, file, boundTo(deps, settings)));
+}
+
+/** Resolves to how many members are held from now on. @throws RetlError, JournalError: nothing was imported */
+export async function importBaseline(
+  deps: Deps,
+  journal: JournalPool,
+  settings: MirrorSettings,
+  order: ImportOrder,
+): Promise<number> {
+  const destination = boundTo(deps, settings);
+  const input = inputOf(deps, settings, order, destination);
+  return transaction(journal, async (client) => {
+    const attempt = await open(client, deps, settings, order, destination);
+    await load(client, attempt, input, order.digest);
+    const { upsert, remove } = input.limits;
+    const sealed = await seal(client, attempt, upsert, remove);
+    // The file is the one that was looked at, and passed: the seal has the last word all the same.
+    if (sealed.kind === 'invalid')
+      throw new RetlError('data.baseline-file', { rule: sealed.code, count: sealed.count });
+    await plan(client, attempt);
+    const record = await loadRun(client, attempt.run);
+    // Read before the log's head is locked: nobody waits for a file's worth of hashing.
+    await acceptImport(client, attempt, await batchesOf(client, record));
+    return record.members;
+  });
+}
+
+function boundTo(deps: Deps, settings: MirrorSettings): BoundDestination {
+  if (settings.baseline.kind !== 'tracked')
+    throw new RetlError('run.baseline-not-tracked', { baseline: settings.baseline.kind });
+  return bindDestination(deps, settings);
+}
+
+function inputOf(
+  deps: Deps,
+  settings: MirrorSettings,
+  file: BaselineFile,
+  destination: BoundDestination,
+): BaselineInput {
+  const { adapter, options, limits } = destination;
+  const largest = (action: 'upsert' | 'remove') =>
+    largestPayloadAllowed(adapter.frame(action, options), limits.bytes);
+  return {
+    settings,
+    ...file,
+    describe: () => {
+      const source = bindSource(deps, settings);
+      const signal = AbortSignal.timeout(DESCRIBE_MS);
+      return source.adapter.describe(source.connection, settings.source.query, signal);
+    },
+    projection: deps.configuration.projection,
+    form: memberForm(destination),
+    limits: { upsert: largest('upsert'), remove: largest('remove') },
+  };
+}
+
+const REFUSED: { readonly [C in ImportRefusal]: RetlError['code'] } = {
+  'strategy-changed': 'run.strategy-changed',
+  'target-owned': 'run.target-owned',
+  'open-run': 'run.baseline-open-run',
+  'baseline-known': 'run.baseline-known',
+};
+
+async function open(
+  client: JournalClient,
+  deps: Deps,
+  settings: MirrorSettings,
+  { by, because }: ImportOrder,
+  { targetKey, limits }: BoundDestination,
+): Promise<Attempt> {
+  const { mirror } = settings;
+  const text = deps.configuration.text(settings);
+  const opened = await openImport(client, {
+    mirror,
+    targetKey,
+    settings: text,
+    settingsDigest: sha256Bytes(text),
+    maxBatchRows: limits.rows,
+    maxRequestBytes: limits.bytes,
+    by,
+    because,
+  });
+  if (opened.kind === 'opened') return opened;
+  const { code, other } = opened;
+  const named = code === 'target-owned' ? 'owner' : 'its strategy';
+  throw new RetlError(REFUSED[code], { mirror, ...(other === null ? {} : { [named]: other }) });
+}
+
+async function load(
+  client: JournalClient,
+  attempt: Attempt,
+  input: BaselineInput,
+  digest: string,
+): Promise<void> {
+  const { writeForm } = input.form;
+  await loadWithin(
+    client,
+    attempt,
+    '[]',
+    async (sink) => {
+      const read = await readBaseline(input, sink, async () => {
+        if (sink.full) await sink.drain();
+      });
+      if (read.digest !== digest) throw new RetlError('data.baseline-file', { rule: 'changed-since-shown' });
+    },
+    writeForm,
+  );
+}
+
+/** The ids that requests of these members would have had: a reader of the log proves its effects by them. */
+async function batchesOf(client: JournalClient, record: RunRecord): Promise<readonly ImportedBatch[]> {
+  const { firstSequence, additionsEnd } = record;
+  if (firstSequence === null || additionsEnd === null) throw new Error('the import is not planned');
+  const batches: ImportedBatch[] = [];
+  for (let from = firstSequence; from <= additionsEnd; from += BigInt(MEMBERS_AT_ONCE)) {
+    const end = from + BigInt(MEMBERS_AT_ONCE) - 1n;
+    const last = sequence(end < additionsEnd ? end : additionsEnd);
+    batches.push({ id: await idOf(client, record, from, last), last });
+  }
+  return batches;
+}
+
+async function idOf(
+  client: JournalClient,
+  record: RunRecord,
+  from: bigint,
+  last: Sequence,
+): Promise<BatchId> {
+  const members = await readOperations(client, record, 'upsert', from, last);
+  const operations = members.map((stored) => operationIn(record, 'upsert', stored, 1).id);
+  const mirror = `${record.logId}/${record.mirror}`;
+  return batchId({ mirror, run: record.run, action: 'upsert', operations, ordinal: 1 }, sha256Hex);
+}
