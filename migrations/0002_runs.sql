@@ -630,7 +630,8 @@ $$;
 
 -- What the guard says of the removals in the run's row. Null: they are within the limits, or approved, and the run is not
 -- parked any more. Else the run is parked, since when it first was asked about this very set:
---   {kind: held, code, removals, held, shown, left_ms}  it waits for an answer
+--   {kind: held, code, removals, held, shown, left_ms, deadline_ms}  it waits for an answer, until
+--     this ms since the epoch by this clock
 --   {kind: rejected | expired, code}                    it is to be closed
 create function retl.judge(p_run bigint) returns jsonb
   language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -655,7 +656,8 @@ begin
     return jsonb_build_object('kind', 'expired', 'code', v_code);
   end if;
   return jsonb_build_object('kind', 'held', 'code', v_code, 'removals', r.planned_removed, 'held', r.held_before,
-    'shown', encode(retl.shown_digest(p_run), 'hex'), 'left_ms', retl.approval_left(r));
+    'shown', encode(retl.shown_digest(p_run), 'hex'), 'left_ms', retl.approval_left(r),
+    'deadline_ms', floor(extract(epoch from r.parked_at) * 1000)::bigint + r.approval_deadline_ms);
 end
 $$;
 

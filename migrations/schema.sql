@@ -581,7 +581,7 @@ function retl.hold_compaction(p_index text, p_position bigint)
 function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea)
   returns bigint, language plpgsql, body sha256:047bc3889f4f657201ae93278664bb92a9f15b31932cf48f41e1c61899e6c855
 function retl.judge(p_run bigint)
-  returns jsonb, language plpgsql, body sha256:f89095d64eb68c06c9e3ba367f1381fec3fe0ed12a1bce27b309153d8dd867ba
+  returns jsonb, language plpgsql, body sha256:a35d7a196b7b0db5a32720a3f15fdcc0455322e1e7e10b531fe6822df23759ab
 function retl.keep_outcome()
   returns trigger, language plpgsql, body sha256:6b4393e01bd3b9abfe010605a7989b0e4f15853748dcfffb5ce04b8e224e45bc
 function retl.kept_operations(r retl.run, p_snapshot bigint)

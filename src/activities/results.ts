@@ -77,6 +77,8 @@ export interface Held {
   readonly shown: string;
   /** Ms until the deadline, by the journal's clock. */
   readonly leftMs: number;
+  /** The deadline itself, in ms since the epoch; absent: a worker of an earlier release has not told it. */
+  readonly deadlineMs?: number;
   readonly counts: RunCounts;
 }
 

@@ -19,11 +19,11 @@ export async function askedByJournal(journal: Journal, mirror: string): Promise<
 }
 
 function askedOf(found: ParkedRun): Asked {
-  const { run, mirror, code, removals, held, shown, parkedAt, leftMs, toAdd, toChange } = found;
+  const { run, mirror, code, removals, held, shown, parkedAt, deadline, toAdd, toChange } = found;
   return {
     mirror,
     runId: run.toString(),
-    parked: { code, removals, held, shown, deadlineMs: Date.now() + leftMs },
+    parked: { code, removals, held, shown, deadlineMs: deadline.getTime() },
     since: parkedAt,
     toAdd,
     toChange,

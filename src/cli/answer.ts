@@ -23,6 +23,7 @@ import { confirm, YES_HELP } from './confirm.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { isUnavailable, Refusal } from './failures.ts';
 import { type Journal, withJournal } from './journal.ts';
+import { knownElsewhere } from './known-mirrors.ts';
 import { reasonArgument, reasonOf } from './reason-argument.ts';
 import { addSelection, requiredMirrors, type Selection } from './selection.ts';
 import { withTemporal } from './temporal.ts';
@@ -49,7 +50,10 @@ function shownArgument(text: string): string {
 }
 
 async function respond(invocation: Invocation, answer: UpdateName): Promise<ExitCode> {
-  const selection = await requiredMirrors(invocation);
+  const selection = await requiredMirrors(
+    invocation,
+    await knownElsewhere(invocation.project, invocation.args),
+  );
   requireLooked(invocation, answer, selection);
   try {
     return await withJournal(invocation.project, (journal) =>

@@ -2,6 +2,7 @@
 
 import { assertNever } from '../domain/assert-never.ts';
 import type { BatchView } from '../journal/resolve.ts';
+import { counted } from './problems-view.ts';
 import { span, whole } from './progress-view.ts';
 import { ago } from './run-view.ts';
 
@@ -51,9 +52,9 @@ function contents({ action, members }: BatchView): string {
     case 'finish':
       return 'the finish';
     case 'upsert':
-      return `${whole(members ?? 0)} additions or changes`;
+      return counted(members ?? 0, 'addition or change', 'additions or changes');
     case 'remove':
-      return `${whole(members ?? 0)} removals`;
+      return counted(members ?? 0, 'removal');
     default:
       return assertNever(action);
   }

@@ -12,6 +12,7 @@ import { EXIT, type ExitCode } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
 import { foreignRefusal, foreignWords } from './foreign-run.ts';
 import { holderOf } from './journal.ts';
+import { knownElsewhere } from './known-mirrors.ts';
 import { counted } from './problems-view.ts';
 import { addSelection, requiredMirrors, type Selection } from './selection.ts';
 import { withTemporal } from './temporal.ts';
@@ -32,7 +33,10 @@ export function controlCommand(signal: SignalName, text: ControlText): Command {
 
 async function send(invocation: Invocation, signal: SignalName, text: ControlText): Promise<ExitCode> {
   const { output, project } = invocation;
-  const selection = await requiredMirrors(invocation);
+  const selection = await requiredMirrors(
+    invocation,
+    await knownElsewhere(invocation.project, invocation.args),
+  );
   const { signalMirror } = await import('../client/control.ts');
   return withTemporal(project, async (temporal) => {
     const chosen = await toSignal(project, temporal, selection);

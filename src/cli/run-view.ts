@@ -7,13 +7,28 @@ import { parkedSummary } from './parked-view.ts';
 import { counted } from './problems-view.ts';
 import { span } from './progress-view.ts';
 
-/** One word for where a run stands; an open run that nobody holds is never shown as running. */
-export function stateOf(run: RunSummary): string {
+/**
+ * One word for where a run stands; an open run that nobody holds is never shown as running.
+ * @param asked what the guard asks, where that was looked up.
+ */
+export function stateOf(run: RunSummary, asked: ParkedRun | null = null): string {
   if (run.state !== 'open') return run.state;
+  if (run.released !== null && isExpired(asked)) return `${run.released}, not approved in time`;
   if (run.released !== null) return `${run.released}, resumable`;
   if (run.parked !== null) return `parked (${run.phase})`;
   return isWaiting(run) ? `waiting (${run.phase})` : `running (${run.phase})`;
 }
+
+/** Nobody has answered, and nobody can any more: the next run closes it, and reads the source anew. */
+function isExpired(asked: ParkedRun | null): boolean {
+  return asked !== null && asked.verdict === null && asked.leftMs <= 0;
+}
+
+/** Of endings that an answer, or its absence, has brought about, where nothing else is recorded. */
+const UNANSWERED: { readonly [state: string]: string } = {
+  'guard-expired': 'nobody answered what the guard asked in time',
+  'guard-rejected': 'its removals were rejected',
+};
 
 /** An outcome that is unknown stops a run until it is verified, by the adapter or by a person. */
 function isWaiting(run: RunSummary): boolean {
@@ -34,7 +49,8 @@ export function ago(date: Date, now: number): string {
 
 /** @param asked what the guard asks, where that was looked up. */
 export function reasonOf(run: RunSummary, asked: ParkedRun | null = null): string {
-  const parts = run.reason === null ? [] : [run.reason];
+  const reason = run.reason ?? UNANSWERED[run.state];
+  const parts = reason === undefined ? [] : [reason];
   if (run.state === 'completed' && run.counts.rejected > 0)
     parts.push(`${counted(run.counts.rejected, 'rejection')} tolerated`);
   if (run.parked !== null)

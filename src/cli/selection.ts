@@ -2,7 +2,6 @@
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadProject } from '../config/load.ts';
-import { mirrorFiles } from '../config/mirror-files.ts';
 import { nearest } from '../config/nearest.ts';
 import { TAG } from '../config/section-schemas.ts';
 import { RetlError } from '../domain/errors.ts';
@@ -10,6 +9,7 @@ import { type Invocation, mirrorArgument } from './command.ts';
 import type { Project } from './environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { InvalidProject, Refusal } from './failures.ts';
+import { mirrorNames, unknownMirror } from './known-mirrors.ts';
 import { isPattern, matching, mirrorsArgument } from './mirror-glob.ts';
 
 const HELP = 'names of mirrors, or patterns in quotes such as "vip-*"';
@@ -53,7 +53,7 @@ export async function selectMirrors(
   const tags = Array.isArray(options.tag) ? options.tag.map(String) : [];
   if (args.length + tags.length === 0) return null;
   const known = [...new Set([...(await mirrorNames(project)), ...also])].sort();
-  const named = args.flatMap((text) => namedBy(text, known));
+  const named = args.flatMap((text) => namedBy(project, text, known));
   const tagged = tags.length === 0 ? [] : await taggedWith(project, tags);
   return {
     mirrors: [...new Set([...named, ...tagged])],
@@ -84,13 +84,8 @@ export async function requireNamed({ project, args, options }: Asked): Promise<v
   );
 }
 
-/** The mirrors that this folder's files configure. */
-export async function mirrorNames({ dir }: Project): Promise<readonly string[]> {
-  return (await mirrorFiles(dir)).found.map(({ mirror }) => mirror);
-}
-
 /** The worker's configuration has the last word, and may be elsewhere: where none is known, a name is taken as it is. */
-function namedBy(text: string, known: readonly string[]): readonly string[] {
+function namedBy(project: Project, text: string, known: readonly string[]): readonly string[] {
   if (isPattern(text)) {
     const found = matching(known, mirrorsArgument(text));
     if (found.length === 0) throw new RetlError('config.unknown-mirror', { pattern: text, known });
@@ -98,12 +93,7 @@ function namedBy(text: string, known: readonly string[]): readonly string[] {
   }
   const mirror = mirrorArgument(text);
   if (known.length === 0 || known.includes(mirror)) return [mirror];
-  const meant = nearest(mirror, known);
-  throw new RetlError('config.unknown-mirror', {
-    mirror,
-    ...(meant === null ? {} : { 'did you mean': meant }),
-    known,
-  });
+  throw unknownMirror(project, mirror, known);
 }
 
 async function taggedWith({ dir }: Project, tags: readonly string[]): Promise<readonly string[]> {

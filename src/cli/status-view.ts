@@ -32,12 +32,12 @@ export function detailLines({ summary, run, asks, live, unresolved, style, now }
     `holds     ${whole(summary.held)} members`,
     ...exceptionLines(summary),
     ...formerLines(summary),
-    `last run  ${style(stateOf(run))}${reason === '' ? '' : `: ${reason}`}`,
+    `last run  ${style(stateOf(run, asks))}${reason === '' ? '' : `: ${reason}`}`,
     `          run ${run.runId}, started ${ago(run.openedAt, now)}, ${run.holder}`,
     `          ${countsWords(run.counts)}`,
     ...(words === null ? [] : [`now       ${words}`]),
     ...askedLines(asks, now),
-    ...unresolvedLines(run.mirror, unresolved, now),
+    ...unresolvedLines(run.mirror, unresolved, { now, isMoving: isMoving(live) }),
   ];
 }
 
@@ -58,9 +58,9 @@ function formerLines({ formerTargets: { targets, members } }: MirrorSummary): re
 
 function askedLines(asks: ParkedRun | null, now: number): readonly string[] {
   if (asks === null) return [];
-  const { code, removals, held, shown, leftMs, verdict } = asks;
+  const { code, removals, held, shown, deadline, verdict } = asks;
   if (verdict !== null) return [`answered  ${verdict}; the run has not gone on yet`];
-  return parkedLines(asks.mirror, { code, removals, held, shown, deadlineMs: now + leftMs }, now);
+  return parkedLines(asks.mirror, { code, removals, held, shown, deadlineMs: deadline.getTime() }, now);
 }
 
 function liveWords(live: LiveState, mirror: string, now: number): string | null {
@@ -81,16 +81,26 @@ function liveWords(live: LiveState, mirror: string, now: number): string | null 
 }
 
 /** Requests that are on their way are listed too; only an unknown one waits for a person, or one whose jobs are lost. */
-function unresolvedLines(mirror: string, batches: readonly BatchView[], now: number): readonly string[] {
+function unresolvedLines(
+  mirror: string,
+  batches: readonly BatchView[],
+  { now, isMoving }: { readonly now: number; readonly isMoving: boolean },
+): readonly string[] {
   const lines = batches.map(
     (batch, index) => `${index === 0 ? 'batches ' : '        '}  ${batchLine(batch, now)}`,
   );
-  if (!batches.some(({ state, reason }) => state === 'unknown' || isLost(reason))) return lines;
+  const needsPerson = batches.some(({ state, reason }) => state === 'unknown' || isLost(reason));
+  if (isMoving || !needsPerson) return lines;
   return [
     ...lines,
     'Look at the destination, then say what became of each that is unknown, or whose jobs are lost:',
     `  retl resolve ${mirror} <batch> --accepted | --not-applied --because "how you know"`,
   ];
+}
+
+/** A run that tries again, asks, or sends by itself finds out what is unknown; only a blocked one waits for a person. */
+function isMoving(live: LiveState): boolean {
+  return live.kind === 'answers' && live.progress.waiting?.kind !== 'blocked';
 }
 
 /** The destination can tell nothing of the jobs that it was said to have begun. */

@@ -64,6 +64,13 @@ const NOTHING: Omit<Base, 'problems'> = {
   defaults: {},
 };
 
+/** The names of the environments that `retl.yaml` has, whatever else is wrong with it. */
+export async function environmentsIn(projectDir: string): Promise<readonly string[]> {
+  const bytes = await readFile(join(projectDir, PROJECT_FILE)).catch(() => null);
+  const parsed = bytes === null ? null : parseYamlFile(PROJECT_FILE, bytes);
+  return parsed?.kind === 'ok' ? environmentNames(parsed.file) : [];
+}
+
 export async function readBase(projectDir: string, reading: BaseReading): Promise<Base> {
   const { environment, secrets } = reading;
   const bytes = await readFile(join(projectDir, PROJECT_FILE)).catch(() => null);

@@ -36,8 +36,9 @@ export const ERROR_CODES = {
     recourse: 'fix',
   },
   'config.unknown-mirror': {
-    meaning: 'No mirror of this name is configured where the worker runs.',
-    remedy: 'Check the name; `retl check` lists the mirrors.',
+    meaning:
+      'No mirror of this name is configured there: for a command on this machine, for a run where the worker runs.',
+    remedy: 'Check the name and the folder; `retl check` reads the mirrors that are there.',
     recourse: 'fix',
   },
   'config.schedule': {

@@ -91,6 +91,8 @@ export interface Question {
   readonly shown: Sha256;
   /** Ms until the deadline, by the journal's clock. */
   readonly leftMs: number;
+  /** The deadline itself, by the same clock: ms since the epoch. */
+  readonly deadlineMs: number;
 }
 
 export type GuardResult =
@@ -137,7 +139,15 @@ function guardAnswer(answer: Row): GuardAnswer {
   if (answer.kind === 'rejected' || answer.kind === 'expired') return { kind: answer.kind, code };
   const [removals, held] = [number(answer, 'removals'), number(answer, 'held')];
   const shown = sha256FromHex(text(answer, 'shown'));
-  return { kind: 'held', code, removals, held, shown, leftMs: number(answer, 'left_ms') };
+  return {
+    kind: 'held',
+    code,
+    removals,
+    held,
+    shown,
+    leftMs: number(answer, 'left_ms'),
+    deadlineMs: number(answer, 'deadline_ms'),
+  };
 }
 
 /**

@@ -41,10 +41,10 @@ export class Parking {
   }
 
   /** The guard asks, or asks the same again; resolves to the question. */
-  asks(run: string, { code, removals, held, shown, leftMs }: Held): Parked {
+  asks(run: string, { code, removals, held, shown, leftMs, deadlineMs }: Held): Parked {
     // Clocks differ by a little: a question that stays the same keeps the deadline that was shown.
     const known = this.#parked?.shown === shown ? this.#parked : null;
-    const parked = known ?? { code, removals, held, shown, deadlineMs: Date.now() + leftMs };
+    const parked = known ?? { code, removals, held, shown, deadlineMs: deadlineMs ?? Date.now() + leftMs };
     this.#parked = parked;
     this.#run = run;
     return parked;

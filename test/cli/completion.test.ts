@@ -16,6 +16,7 @@ const BATCH = `sha256:${'ab'.repeat(32)}`;
 const named = (...values: readonly string[]) => values.map((value) => ({ value, about: '' }));
 const NAMES: Names = {
   mirrors: async () => named('churn', 'vip-north', 'vip-south'),
+  environments: async () => named('staging', 'production'),
   tags: async () => named('nightly', 'vip'),
   batches: async (mirror) => (mirror === 'churn' ? named(BATCH) : []),
 };
@@ -43,6 +44,8 @@ test.each([
   ['resolve churn sha256:', [BATCH]],
   ['resolve vip-north ', []],
   ['run --tag ni', ['nightly']],
+  ['run --env st', ['staging']],
+  ['status --env=', ['--env=staging', '--env=production']],
   ['run --tag=ni', ['--tag=nightly']],
   ['run --approve-up-to 3 chu', ['churn']],
   ['run --approve-up-to ', []],

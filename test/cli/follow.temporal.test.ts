@@ -163,6 +163,16 @@ test('a parked run is told as held where nobody watches: exit 4, what it asks, a
   await signalMirror(temporal, 'waits-as-parked', 'cancel');
 });
 
+test('a second start of a run that is parked says that it waits for an answer, and how to give it', async () => {
+  expect((await run('run', 'waits-3-as-parked', '--detach')).code).toBe(0);
+  const second = await run('run', 'waits-3-as-parked');
+  expect(second.code).toBe(3);
+  expect(second.stderr).toContain('waits for an answer');
+  expect(second.stderr).toContain('it would remove 900 of 1,000 members (90%)');
+  expect(second.stderr).toContain('`retl approve waits-3-as-parked`');
+  await signalMirror(temporal, 'waits-3-as-parked', 'cancel');
+});
+
 test('with --wait a parked run is followed on, and JSON has what it asks', async () => {
   const following = start('run', 'waits-2-as-parked', '--wait', '--json');
   await following.says('"event":"parked"');

@@ -39,6 +39,8 @@ beforeAll(async () => {
       temporal: { address: '127.0.0.1:1' },
       connections: { crm: { type: 'http', base_url: 'https://api.example.com' } },
     },
+    // Those that are parked below have no file here.
+    'mirrors/other.yaml': '{}',
   });
 });
 afterAll(async () => {
@@ -89,7 +91,18 @@ describe('the answer to what the guard asks', () => {
       via: 'journal',
       mirrors: [{ kind: 'recorded', mirror }],
     });
-    expect(await as('approver', 'explain', mirror, '{"id":"a"}', '--values')).toMatchObject({ code: 2 });
+    const values = await as('approver', 'explain', mirror, '--key', '["a"]', '--values');
+    expect(values.stderr).toContain('may not read values');
+    expect(values.code).toBe(2);
+  });
+
+  test('is taken for a mirror whose file is gone, and not for one that nobody knows', async () => {
+    const { run } = await scene.parked('abcdef');
+    const gone = await as('approver', 'reject', run.request.mirror, '--yes', '--json');
+    expect(JSON.parse(gone.stdout)).toMatchObject({ verdict: 'rejected', mirrors: [{ kind: 'recorded' }] });
+    const unheard = await as('approver', 'reject', 'unheard', '--yes');
+    expect(unheard.code).toBe(2);
+    expect(unheard.stderr).toMatch(/config\.unknown-mirror.*on this machine[\s\S]*looked in: .*retl-project/);
   });
 
   test('release is the worker’s, and says so', async () => {

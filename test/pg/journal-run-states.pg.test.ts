@@ -15,7 +15,7 @@ beforeAll(() => scene.open());
 afterAll(() => scene.close());
 
 const found = async (mirror: string, ...states: readonly RunState[]) =>
-  (await listRuns(scene.journal.runtime, { mirror, states, limit: 10 })).map(stateOf);
+  (await listRuns(scene.journal.runtime, { mirror, states, limit: 10 })).map((run) => stateOf(run));
 
 test('a run is found in the state that it shows, and in no other', async () => {
   const mirror = scene.name();

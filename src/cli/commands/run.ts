@@ -10,6 +10,7 @@ import { Refusal } from '../failures.ts';
 import { follow } from '../follow.ts';
 import { foreignRefusal } from '../foreign-run.ts';
 import type { Followed } from '../interrupts.ts';
+import { parkedWords } from '../parked-view.ts';
 import { readPlan } from '../saved-plan.ts';
 import { addSelection, requiredMirrors } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
@@ -74,6 +75,7 @@ async function run(invocation: Invocation): Promise<ExitCode> {
       else {
         output.event({ event: 'ended', mirror, outcome: result.code, exitCode: result.exit });
         output.line(`${output.style('red', mirror)}: ${result.message}`);
+        output.line(`  ${result.remedy}`);
         exits.push(result.exit);
       }
     }
@@ -98,7 +100,7 @@ async function start(
 ): Promise<Followed | Refusal> {
   const { startMirror } = await import('../../client/start.ts');
   const started = await startMirror(temporal, mirror, options);
-  if (started.kind === 'busy') return busy(mirror);
+  if (started.kind === 'busy') return busy(temporal, mirror, started.workflowId);
   if (started.kind === 'other-queue') return foreignRefusal(mirror, started);
   const { workflowId, runId } = started;
   output.event({ event: 'started', mirror, workflowId, runId, namespace: temporal.namespace });
@@ -113,11 +115,23 @@ function onlyOne(mirrors: readonly string[]): string {
   return mirror;
 }
 
-function busy(mirror: string): Refusal {
+const ANSWER_WITHIN_MS = 2_500;
+
+/** Whoever starts a run that waits for them must be told so: it is their answer that is missing, not a start. */
+async function busy(temporal: TemporalClient, mirror: string, workflowId: string): Promise<Refusal> {
+  const { readProgress } = await import('../../client/watch.ts');
+  const parked = (await readProgress(temporal, workflowId, ANSWER_WITHIN_MS))?.parked ?? null;
+  if (parked !== null)
+    return new Refusal(
+      EXIT.refused,
+      'parked',
+      `A run of ${mirror} waits for an answer (workflow ${workflowId}): ${parkedWords(parked)}.`,
+      `Look with \`retl plan ${mirror} --identities\`, then answer: \`retl approve ${mirror}\` or \`retl reject ${mirror}\`.`,
+    );
   return new Refusal(
     EXIT.refused,
     'busy',
-    `A run of ${mirror} is under way (workflow mirror/${mirror}).`,
+    `A run of ${mirror} is under way (workflow ${workflowId}).`,
     `See it with \`retl status ${mirror}\`; stop it with \`retl cancel ${mirror}\`.`,
   );
 }

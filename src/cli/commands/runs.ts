@@ -75,7 +75,7 @@ async function runs(invocation: Invocation): Promise<ExitCode> {
     const rows = found.map((run) => [
       run.runId,
       run.mirror,
-      stateOf(run),
+      stateOf(run, askedOf(run)),
       ago(run.openedAt, now),
       whole(run.counts.added),
       whole(run.counts.changed),

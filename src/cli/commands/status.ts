@@ -92,7 +92,7 @@ function showTable(output: Output, summaries: readonly Summary[]): void {
     const last =
       lastRun === null
         ? ['never run', '', '']
-        : [stateOf(lastRun), ago(lastRun.openedAt, now), reasonOf(lastRun, asks)];
+        : [stateOf(lastRun, asks), ago(lastRun.openedAt, now), reasonOf(lastRun, asks)];
     return [mirror, whole(held), ...last];
   });
   output.table([['MIRROR', 'HELD', 'LAST RUN', 'STARTED', 'REASON'], ...rows]);

@@ -19,6 +19,8 @@ export interface Candidate {
 export interface Names {
   mirrors(): Promise<readonly Candidate[]>;
   tags(): Promise<readonly Candidate[]>;
+  /** Environments of retl.yaml. */
+  environments(): Promise<readonly Candidate[]>;
   /** Of a mirror, those that a person may decide. */
   batches(mirror: string): Promise<readonly Candidate[]>;
 }
@@ -140,6 +142,8 @@ async function valuesOf(option: Option | null, names: Names): Promise<Completion
     case 'plan':
     case 'out':
       return { kind: 'files' };
+    case 'env':
+      return { kind: 'candidates', candidates: await names.environments() };
     case 'tag':
       return { kind: 'candidates', candidates: await names.tags() };
     default:

@@ -2,10 +2,11 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadProject } from '../../config/load.ts';
+import { environmentsIn } from '../../config/load-base.ts';
 import { openProject } from '../environment.ts';
 import { readRuns, readUnresolved } from '../journal.ts';
+import { mirrorNames } from '../known-mirrors.ts';
 import { counted } from '../problems-view.ts';
-import { mirrorNames } from '../selection.ts';
 import type { Candidate, Names } from './candidates.ts';
 
 /** Longer than this nobody waits at a prompt. */
@@ -29,6 +30,11 @@ export function projectNames(folder: string | undefined, environment: string | u
           value,
           about: counted(tags.filter((tag) => tag === value).length, 'mirror'),
         }));
+      }),
+    environments: () =>
+      quietly(async () => {
+        const { dir } = await openProject(folder);
+        return (await environmentsIn(dir)).map((value) => ({ value, about: '' }));
       }),
     batches: (mirror) =>
       quietly(async () => {
