@@ -32,6 +32,7 @@ import { openJournal } from './journal/pool.ts';
 import { baseline } from './worker-baseline.ts';
 import { check, plan } from './worker-check.ts';
 import { indexDependencies, indexVerb } from './worker-index.ts';
+import { writeEntry } from './worker-log.ts';
 import { installRuntime, JournalWatch } from './worker-metrics.ts';
 import { configurationOf, DESTINATIONS, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
@@ -161,7 +162,7 @@ async function main(): Promise<number> {
       baseline: { type: 'string' },
     },
   });
-  const logger = new DefaultLogger('WARN');
+  const logger = new DefaultLogger('WARN', writeEntry);
   const bundle = process.env.RETL_WORKFLOW_BUNDLE;
   const setup: WorkerSetup = {
     projectDir: resolve(values.project ?? process.env.RETL_PROJECT ?? '.'),
