@@ -1,0 +1,114 @@
+/** `retl index` as people call it: processes, a real journal, and no Temporal. */
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { IndexScene, rows, SCHEMA } from '../support/index-scene.ts';
+import { createTestProject, type TestProject } from '../support/project.ts';
+import { retl } from './support.ts';
+
+/** Each command is two processes, which compile themselves first. */
+const PATIENT_MS = 240_000;
+
+let scene: IndexScene;
+let project: TestProject;
+
+beforeAll(async () => {
+  scene = await IndexScene.open();
+  await scene.run('a', rows(0, 12, '1'));
+  project = await createTestProject({
+    'retl.yaml': {
+      journal: { url: `\${env:JOURNAL_URL}` },
+      temporal: { address: '127.0.0.1:1' },
+      connections: {},
+      indexes: { people: { kind: 'membership-search' }, changes: { kind: 'membership-history' } },
+    },
+  });
+});
+afterAll(async () => {
+  await scene.close();
+  await project.remove();
+});
+
+const index = (...args: readonly string[]) =>
+  retl(['index', ...args], { cwd: project.folder, env: { JOURNAL_URL: scene.journal.runtimeUrl } });
+async function told(...args: readonly string[]): Promise<unknown> {
+  const { stdout, code, stderr } = await index(...args, '--json');
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout);
+}
+
+test(
+  'an index is built, shown, verified, rolled back to a checkpoint and rebuilt',
+  async () => {
+    expect((await index('verify', 'people')).stderr).toContain('index.not-built');
+    expect((await index('run', 'people', '--once')).stdout).toMatch(
+      /^people: caught up at position \d+, 12 rows\n$/,
+    );
+    const { checkpoints } = (await told('checkpoints', 'people')) as {
+      readonly checkpoints: readonly { readonly reference: string; readonly position: string }[];
+    };
+    const [newest] = checkpoints;
+    await scene.run('a', rows(0, 14, '1'));
+    expect(await told('status', 'people')).toMatchObject({
+      indexes: [
+        {
+          builds: [
+            {
+              state: 'live',
+              position: newest?.position,
+              lag: { positions: expect.not.stringMatching(/^0$/) },
+            },
+          ],
+        },
+      ],
+    });
+    await index('run', 'people', '--once');
+    expect(await told('status', 'people')).toMatchObject({
+      indexes: [{ builds: [{ rows: '14', lag: { positions: '0', ms: 0 } }] }],
+    });
+    expect(await told('verify', 'people')).toMatchObject({
+      rows: '14',
+      missing: '0',
+      unexpected: '0',
+      faults: [],
+    });
+    expect(await told('show', newest?.reference ?? '')).toMatchObject({
+      checkpoint: {
+        checkpoint_version: 1,
+        projection_name: 'people',
+        asl_log_position: newest?.position,
+        artifact_count: '12',
+      },
+    });
+    expect(await told('rollback', 'people', newest?.reference ?? '')).toMatchObject({
+      goal: newest?.position,
+      running: false,
+    });
+    expect((await index('run', 'people', '--once')).stdout).toContain('rolled back, and stays');
+    expect(await told('rebuild', 'people')).toMatchObject({ goal: null });
+    await index('run', 'people', '--once');
+    expect(await scene.shown('people')).toBe(await scene.expected());
+  },
+  PATIENT_MS,
+);
+
+test(
+  'what is wrong is told by its code, and verify finds rows that somebody has changed',
+  async () => {
+    expect(await index('run', 'nobody', '--once')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('index.unknown'),
+    });
+    expect((await index('show', 'sha256:12')).stderr).toContain('index.unknown-checkpoint');
+    expect((await index('run', 'changes', '--once')).code).toBe(0);
+    const { rows: tables } = await scene.journal.admin.query<{ name: string }>(
+      `select 'rows_' || table_id as name from ${SCHEMA}.index_build where index_name = 'changes' and state = 'live'`,
+    );
+    await scene.journal.admin.query(
+      `delete from ${SCHEMA}.${tables[0]?.name} where identity = '{"id":"k3"}'`,
+    );
+    const verified = await index('verify', 'changes');
+    expect(verified.code).toBe(1);
+    expect(verified.stdout).toContain('1 rows are missing or other, 0 ought not to be there.');
+  },
+  PATIENT_MS,
+);

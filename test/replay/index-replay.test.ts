@@ -1,0 +1,48 @@
+/** The workflow `index` is held against recorded histories too: it sleeps longer than any run (design.md section 8). */
+
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ReplayResult, Worker, type WorkflowBundle } from '@temporalio/worker';
+import { beforeAll, expect, test } from 'vitest';
+import { bundleOf } from '../workflow/stage.ts';
+import { decodeHistory } from './decode-history.ts';
+
+/** `followed`: builds, catches up, sleeps, is woken and stopped. `continued`: paused, and ends by continue-as-new. */
+const NAMES = ['followed', 'continued'] as const;
+
+let current: WorkflowBundle;
+let altered: WorkflowBundle;
+beforeAll(async () => {
+  [current, altered] = await Promise.all([
+    bundleOf('src/workflows/index.ts'),
+    bundleOf('test/replay/altered-workflow.ts'),
+  ]);
+});
+
+const textOf = (name: string) =>
+  readFile(join(import.meta.dirname, 'index-histories', `${name}.json`), 'utf8');
+
+async function replay(workflowBundle: WorkflowBundle, name: string): Promise<ReplayResult> {
+  const histories = [{ workflowId: `index/${name}`, history: decodeHistory(await textOf(name)) }];
+  for await (const result of Worker.runReplayHistories({ workflowBundle }, histories)) return result;
+  throw new Error('nothing was replayed');
+}
+
+test.each(NAMES)('the workflow of today replays `%s`', async (name) => {
+  expect((await replay(current, name)).error).toBeUndefined();
+});
+
+test.each(NAMES)('a workflow that has changed its ways is found out by `%s`', async (name) => {
+  expect((await replay(altered, name)).error?.name).toBe('DeterminismViolationError');
+});
+
+test('leaks: they hold no value of a row', async () => {
+  for (const name of NAMES) {
+    const text = await textOf(name);
+    const data = [...text.matchAll(/"data":"(?<base64>[^"]*)"/g)];
+    const decoded = data.map((match) => Buffer.from(match.groups?.base64 ?? '', 'base64').toString());
+    // What members of the scene are called, and how an identity begins.
+    expect(`${text}${decoded.join('')}`).not.toMatch(/"k\d+\\?"|\{\\?"id\\?":/);
+    expect(`${text}${decoded.join('')}`).toContain('caught-up');
+  }
+});
