@@ -190,7 +190,11 @@ test('members-expire: an unchanged member last accepted 31 days ago is sent agai
       and mirror_id = (select mirror_id from retl.mirror where name = 'expires'); commit`);
   await scene.exec(`delete from $table where id = 'm001'`);
   const plan = await as('plan', 'expires', '--json');
-  expect(JSON.parse(plan.stdout).snapshot.counts).toMatchObject({ unchanged: 7, refreshed: 4, removed: 1 });
+  expect(JSON.parse(plan.stdout).plans[0].snapshot.counts).toMatchObject({
+    unchanged: 7,
+    refreshed: 4,
+    removed: 1,
+  });
   const before = scene.writes.length;
   expect((await scene.completed()).counts).toMatchObject({
     toRefresh: 4,
