@@ -82,7 +82,7 @@ describe('settling', () => {
       'update retl.log_entry set effects = 0',
       'delete from retl.log_entry',
       'truncate retl.log_entry cascade',
-      'delete from retl.attempt',
+      "update retl.attempt set step = 'seal'",
       "update retl.rejection set reason = ''",
       "update retl.revision set settings = ''",
     ]) {
