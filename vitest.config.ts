@@ -4,6 +4,16 @@ const NEEDS_SERVERS = ['test/**/*.{pg,s3,temporal,e2e}.test.ts'];
 /** Minutes instead of seconds; each has an npm script of its own, and `npm test` leaves them out. */
 const CRASH = ['test/**/*.crash.test.ts'];
 const SCALE = ['test/**/*.scale.test.ts'];
+/**
+ * Whole systems that wait for heartbeats, deadlines and restarts: five minutes of their own (`npm run test:long`), run by
+ * the gate in every case. What each holds has its short form in the default tests.
+ */
+const LONG = [
+  'test/cases/messy-{http,operations,sources,values}.e2e.test.ts',
+  'test/cases/{plan-values,tables}.e2e.test.ts',
+  'test/cli/index.e2e.test.ts',
+  'test/e2e/{asynchronous,deploy,frozen-worker,lost-parts,native-replace,pending-steps,resolve}.e2e.test.ts',
+];
 const POSTGRES = ['test/support/global-setup.ts'];
 
 /**
@@ -25,7 +35,11 @@ export default defineConfig({
           exclude: [...NEEDS_SERVERS, ...CRASH, ...SCALE],
         },
       },
-      { extends: true, test: { name: 'servers', include: NEEDS_SERVERS, globalSetup: POSTGRES } },
+      {
+        extends: true,
+        test: { name: 'servers', include: NEEDS_SERVERS, exclude: LONG, globalSetup: POSTGRES },
+      },
+      { extends: true, test: { name: 'long', include: LONG, globalSetup: POSTGRES } },
       {
         extends: true,
         test: { name: 'crash', include: CRASH, globalSetup: POSTGRES, testTimeout: 300_000 },
