@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { CloseArgs, RunRef, StepResult } from '../../src/activities/results.ts';
 import type { BatchId } from '../../src/domain/ids.ts';
-import { PHASES, type Phase } from '../../src/domain/run.ts';
+import { isSealed, PHASES, type Phase } from '../../src/domain/run.ts';
 import { admission } from './admission.ts';
 import type { Call, World } from './world.ts';
 
@@ -64,8 +64,8 @@ export class Execution {
       );
       this.#ref = { run, firstRunId: this.firstRunId };
       this.#phase = phase;
-      // `held`: the answer that called it fresh was lost.
-      if (resume === 'fresh' || resume === 'held') this.began(run);
+      // `held`: the answer that called it fresh, or sealed and taken over, was lost.
+      if (resume === 'fresh' || (resume === 'held' && !isSealed(phase))) this.began(run);
       resumed ||= resume === 'sealed';
       if (resume !== 'fresh' && resume !== 'held' && resume !== 'sealed') {
         await this.#close(resume === 'discard' ? 'discarded' : resume);
