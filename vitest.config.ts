@@ -10,9 +10,10 @@ const SCALE = ['test/**/*.scale.test.ts'];
  */
 const LONG = [
   'test/cases/messy-{http,operations,sources,values}.e2e.test.ts',
-  'test/cases/{plan-values,tables}.e2e.test.ts',
-  'test/cli/index.e2e.test.ts',
-  'test/e2e/{asynchronous,deploy,frozen-worker,lost-parts,native-replace,pending-steps,resolve}.e2e.test.ts',
+  'test/cases/{explain,plan-values,tables}.e2e.test.ts',
+  'test/cli/{index.e2e,rights.pg}.test.ts',
+  'test/e2e/schedules.temporal.test.ts',
+  'test/e2e/{approve,asynchronous,deploy,frozen-worker,lost-parts,native-replace,pending-steps,resolve}.e2e.test.ts',
 ];
 const POSTGRES = ['test/support/global-setup.ts'];
 
