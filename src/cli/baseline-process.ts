@@ -2,11 +2,11 @@
 
 import { z } from 'zod';
 import type { BaselineLine, BaselineOrder } from '../domain/baseline.ts';
-import { ERROR_CODES, type ErrorCode, RetlError } from '../domain/errors.ts';
+import { RetlError } from '../domain/errors.ts';
 import type { Project } from './environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
-import { exitOfWorker, jsonLines, spawnWorker } from './worker-process.ts';
+import { askWorker, toldError } from './worker-answers.ts';
 
 const line: z.ZodType<BaselineLine> = z.discriminatedUnion('kind', [
   z.object({
@@ -22,11 +22,7 @@ const line: z.ZodType<BaselineLine> = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('imported'), members: z.number() }),
   z.object({
     kind: z.literal('failed'),
-    code: z.custom<ErrorCode>((code) => typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)),
-    details: z.record(
-      z.string(),
-      z.union([z.string(), z.number(), z.boolean(), z.array(z.string()).readonly()]),
-    ),
+    ...toldError,
   }),
   z.object({ kind: z.literal('unexpected'), name: z.string() }),
 ]);
@@ -35,14 +31,9 @@ type Answer = Extract<BaselineLine, { kind: 'summary' | 'imported' }>;
 
 /** @throws RetlError: nothing was imported; Refusal `baseline-incomplete` */
 export async function askBaseline(project: Project, order: BaselineOrder): Promise<Answer> {
-  const child = spawnWorker(['--project', project.dir, '--baseline', JSON.stringify(order)]);
-  const ended = exitOfWorker(child);
   const told: BaselineLine[] = [];
-  for await (const value of jsonLines(child)) {
-    const found = line.safeParse(value).data;
-    if (found !== undefined) told.push(found);
-  }
-  const exit = await ended;
+  const args = ['--project', project.dir, '--baseline', JSON.stringify(order)];
+  const exit = await askWorker(args, line, (found) => told.push(found));
   const [answer] = told;
   if (answer?.kind === 'summary' || answer?.kind === 'imported') return answer;
   if (answer?.kind === 'failed') throw new RetlError(answer.code, answer.details);

@@ -1,13 +1,13 @@
 /** What `retl index` has done by a process of the worker's program, which alone may load the systems of indexes. */
 
 import { z } from 'zod';
-import { ERROR_CODES, type ErrorCode, RetlError } from '../domain/errors.ts';
+import { RetlError } from '../domain/errors.ts';
 import { INDEX_NAME } from '../domain/index-messages.ts';
 import type { Invocation } from './command.ts';
 import { type Project, readSettings } from './environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
-import { exitOfWorker, jsonLines, spawnWorker } from './worker-process.ts';
+import { askWorker, toldError } from './worker-answers.ts';
 
 const u64 = z.string();
 const lag = z.object({ positions: u64, ms: z.number() });
@@ -65,11 +65,7 @@ const line = z.discriminatedUnion('kind', [
   }),
   z.object({
     kind: z.literal('refused'),
-    code: z.custom<ErrorCode>((code) => typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)),
-    details: z.record(
-      z.string(),
-      z.union([z.string(), z.number(), z.boolean(), z.array(z.string()).readonly()]),
-    ),
+    ...toldError,
   }),
 ]);
 
@@ -82,17 +78,14 @@ export async function indexWork(
   verb: string,
   ...args: readonly string[]
 ): Promise<readonly IndexAnswer[]> {
-  const child = spawnWorker(['--project', project.dir, '--index', verb, ...args]);
-  const ended = exitOfWorker(child);
   const answers: IndexAnswer[] = [];
-  let refused: RetlError | null = null;
-  for await (const value of jsonLines(child)) {
-    const found = line.safeParse(value).data;
-    if (found?.kind === 'refused') refused ??= new RetlError(found.code, found.details);
-    else if (found !== undefined) answers.push(found);
-  }
-  const exit = await ended;
-  if (refused !== null) throw refused;
+  const refusals: RetlError[] = [];
+  const exit = await askWorker(['--project', project.dir, '--index', verb, ...args], line, (found) => {
+    if (found.kind === 'refused') refusals.push(new RetlError(found.code, found.details));
+    else answers.push(found);
+  });
+  const [refused] = refusals;
+  if (refused !== undefined) throw refused;
   if (exit === EXIT.ok) return answers;
   throw new Refusal(
     exit,

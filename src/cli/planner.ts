@@ -1,12 +1,12 @@
 /** Has a plan made by a process of the worker's program, which alone may load the systems. */
 
 import { z } from 'zod';
-import { ERROR_CODES, type ErrorCode, RetlError } from '../domain/errors.ts';
+import { RetlError } from '../domain/errors.ts';
 import type { Plan, PlanLine } from '../domain/plan.ts';
 import type { Project } from './environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
-import { exitOfWorker, jsonLines, spawnWorker } from './worker-process.ts';
+import { askWorker, toldError } from './worker-answers.ts';
 
 const line: z.ZodType<PlanLine> = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('progress'), rows: z.number() }),
@@ -14,11 +14,7 @@ const line: z.ZodType<PlanLine> = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('refused'), code: z.enum(['plan-not-allowed', 'values-not-allowed']) }),
   z.object({
     kind: z.literal('failed'),
-    code: z.custom<ErrorCode>((code) => typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)),
-    details: z.record(
-      z.string(),
-      z.union([z.string(), z.number(), z.boolean(), z.array(z.string()).readonly()]),
-    ),
+    ...toldError,
   }),
   z.object({ kind: z.literal('unexpected'), name: z.string() }),
 ]);
@@ -38,15 +34,11 @@ export interface PlanOptions {
 export async function askPlan(project: Project, mirror: string, options: PlanOptions): Promise<Plan> {
   const { identities, onProgress } = options;
   const shown = identities === null ? [] : ['--identities', String(identities)];
-  const child = spawnWorker(['--project', project.dir, '--plan', mirror, ...shown]);
-  const ended = exitOfWorker(child);
   const told: PlanLine[] = [];
-  for await (const value of jsonLines(child)) {
-    const found = line.safeParse(value).data;
-    if (found?.kind === 'progress') onProgress(found.rows);
-    else if (found !== undefined) told.push(found);
-  }
-  const exit = await ended;
+  const exit = await askWorker(['--project', project.dir, '--plan', mirror, ...shown], line, (found) => {
+    if (found.kind === 'progress') onProgress(found.rows);
+    else told.push(found);
+  });
   const [answer] = told;
   if (answer?.kind === 'plan') return answer.plan;
   if (answer?.kind === 'failed') throw new RetlError(answer.code, answer.details);

@@ -5,7 +5,7 @@ import type { Problem } from '../config/problem.ts';
 import type { Project } from './environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { InvalidProject, Refusal } from './failures.ts';
-import { exitOfWorker, jsonLines, spawnWorker } from './worker-process.ts';
+import { askWorker } from './worker-answers.ts';
 
 const answer: z.ZodType<{ readonly problems: readonly Problem[] }> = z.object({
   problems: z.array(
@@ -26,12 +26,11 @@ const answer: z.ZodType<{ readonly problems: readonly Problem[] }> = z.object({
  * @throws InvalidProject with every problem; Refusal `check-incomplete`
  */
 export async function requireValid(project: Project, mirrors: readonly string[]): Promise<void> {
-  const child = spawnWorker(['--project', project.dir, ...mirrors], 'worker-load');
-  const ended = exitOfWorker(child);
-  let told: readonly Problem[] | null = null;
-  for await (const value of jsonLines(child)) told = answer.safeParse(value).data?.problems ?? told;
-  await ended;
-  if (told === null)
+  const answers: (readonly Problem[])[] = [];
+  const args = ['--project', project.dir, ...mirrors];
+  await askWorker(args, answer, ({ problems }) => answers.push(problems), 'worker-load');
+  const told = answers.at(-1);
+  if (told === undefined)
     throw new Refusal(
       EXIT.failure,
       'check-incomplete',

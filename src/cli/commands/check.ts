@@ -9,7 +9,7 @@ import { Refusal } from '../failures.ts';
 import type { Output } from '../output.ts';
 import { counted, showProblem } from '../problems-view.ts';
 import { addSelection, selectMirrors } from '../selection.ts';
-import { exitOfWorker, jsonLines, spawnWorker } from '../worker-process.ts';
+import { askWorker } from '../worker-answers.ts';
 
 export function checkCommand(): Command {
   const command = newCommand(
@@ -50,20 +50,15 @@ const line: z.ZodType<CheckLine> = z.discriminatedUnion('kind', [
 async function check(invocation: Invocation): Promise<ExitCode> {
   const { output, project } = invocation;
   const chosen = (await selectMirrors(invocation))?.mirrors ?? [];
-  // The worker checks: it alone may load the systems, and it sees what a run would see.
-  const child = spawnWorker(['--project', project.dir, '--check', ...chosen]);
   const stop = new AbortController();
   const interrupted = () => stop.abort();
   process.once('SIGINT', interrupted);
   const counts = { passed: 0, problem: 0, hint: 0 };
-  const ended = exitOfWorker(child);
-  for await (const value of jsonLines(child)) {
-    const found = line.safeParse(value).data;
-    if (found === undefined) continue;
+  // The worker checks: it alone may load the systems, and it sees what a run would see.
+  const exit = await askWorker(['--project', project.dir, '--check', ...chosen], line, (found) => {
     counts[found.kind] += 1;
     show(output, found);
-  }
-  const exit = await ended;
+  });
   process.off('SIGINT', interrupted);
   if (stop.signal.aborted) return EXIT.interrupted;
   if (counts.passed + counts.problem === 0)
