@@ -5,8 +5,9 @@
 
 import { Context, getClient } from '@temporalio/activity';
 import { RetlError } from '../domain/errors.ts';
+import type { MirrorSettings } from '../domain/settings.ts';
 import { countRun, journalNow, loadRun } from '../journal/run-record.ts';
-import { type Admission, admit, type Holder } from '../journal/runs.ts';
+import { type Admission, type AdmitRequest, admit, type Holder } from '../journal/runs.ts';
 import { holderOf } from './attempt.ts';
 import { bindDestination, sha256Bytes } from './binding.ts';
 import type { Dependencies } from './deps.ts';
@@ -68,11 +69,20 @@ async function tryAdmit(
   closedHolder: string | null,
 ): Promise<Admission> {
   const settings = await deps.configuration.mirror(mirror);
+  const asked = settledBy(deps, settings);
+  const now = await journalNow(deps.journal);
+  const resumeAfter = new Date(now.getTime() - settings.resumeMaxAgeMs);
+  return admit(deps.journal, { mirror, ...asked, holder, closedHolder, resumeAfter });
+}
+
+/** What a run is admitted with, as far as the mirror's settings say it. @throws RetlError */
+export function settledBy(
+  deps: Pick<Dependencies, 'destinations' | 'configuration'>,
+  settings: MirrorSettings,
+): Omit<AdmitRequest, 'mirror' | 'holder' | 'closedHolder' | 'resumeAfter'> {
   const destination = bindDestination(deps, settings);
   const text = deps.configuration.text(settings);
-  const now = await journalNow(deps.journal);
-  return admit(deps.journal, {
-    mirror,
+  return {
     strategy: settings.strategy,
     targetKey: destination.targetKey,
     settings: text,
@@ -88,10 +98,7 @@ async function tryAdmit(
     onRejection: settings.onRejection,
     refreshAfterMs: settings.refreshAfterMs,
     tracked: settings.baseline.kind === 'tracked',
-    holder,
-    closedHolder,
-    resumeAfter: new Date(now.getTime() - settings.resumeMaxAgeMs),
-  });
+  };
 }
 
 /** Only an answer of the very cluster and namespace that the holder lives in says anything about it. */

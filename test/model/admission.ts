@@ -1,7 +1,7 @@
 /** Admits an execution to the mirror of a history, as src/activities/admit.ts does, Temporal having said who is closed. */
 
 import type pg from 'pg';
-import { bindDestination, sha256Bytes } from '../../src/activities/binding.ts';
+import { settledBy } from '../../src/activities/admit.ts';
 import { failing } from '../../src/activities/failures.ts';
 import type { Phase } from '../../src/domain/run.ts';
 import { loadRun } from '../../src/journal/run-record.ts';
@@ -17,26 +17,12 @@ export interface Admitted {
 /** @throws ApplicationFailure */
 export function admission(world: World, firstRunId: string, journal: pg.Pool): Promise<Admitted> {
   const { settings, mirror, configuration, logger } = world;
-  const destination = bindDestination({ destinations: world.destinations(null), configuration }, settings);
-  const text = configuration.text(settings);
+  const asked = settledBy({ destinations: world.destinations(null), configuration }, settings);
   return failing(logger, async () => {
     const ask = (closedHolder: string | null) =>
       admit(journal, {
         mirror,
-        strategy: settings.strategy,
-        targetKey: destination.targetKey,
-        settings: text,
-        settingsDigest: sha256Bytes(text),
-        maxRemovalShare: settings.safety.maxRemovalShare,
-        maxRemovals: settings.safety.maxRemovals,
-        emptySnapshot: settings.safety.emptySnapshot,
-        approvalDeadlineMs: settings.safety.approvalDeadlineMs,
-        maxBatchRows: destination.limits.rows,
-        maxRequestBytes: destination.limits.bytes,
-        mayResend: destination.capabilities.recovery === 'idempotent',
-        onRejection: settings.onRejection,
-        refreshAfterMs: settings.refreshAfterMs,
-        atFinish: destination.capabilities.visible === 'at_finish',
+        ...asked,
         holder: { namespace: 'model', cluster: 'model', workflowId: `mirror/${mirror}`, firstRunId },
         closedHolder,
         resumeAfter: new Date(0),
