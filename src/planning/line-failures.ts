@@ -1,43 +1,26 @@
 /** Rows of a file that break a rule: which rule, how many rows break it, and in which lines the first of them stand. */
 
-import { type ErrorDetails, RetlError } from '../domain/errors.ts';
-
-const LINES_NAMED = 10;
+import { FailureTally } from './failure-tally.ts';
 
 export class LineFailures {
   /** Of the row that is being read. */
   line = 0;
-  #first: RetlError | null = null;
-  #same = 0;
-  #others = 0;
-  readonly #lines: string[] = [];
+  readonly #tally = new FailureTally(
+    (failure, first) => failure.code === first.code && failure.details.rule === first.details.rule,
+  );
 
   get any(): boolean {
-    return this.#first !== null;
+    return this.#tally.any;
   }
 
   /** @throws what is not about a row's data, unchanged. */
   add(error: unknown): void {
-    if (!(error instanceof RetlError) || !error.code.startsWith('data.')) throw error;
-    this.#first ??= error;
-    if (error.code !== this.#first.code || error.details.rule !== this.#first.details.rule) {
-      this.#others += 1;
-      return;
-    }
-    this.#same += 1;
-    if (this.#lines.length < LINES_NAMED) this.#lines.push(String(this.line));
+    this.#tally.add(error, () => String(this.line));
   }
 
   /** @throws RetlError of the first failure, with the counts of all; does nothing where there was none. */
   throwIfAny(): void {
-    if (this.#first === null) return;
-    // The key's hash is of a line's number here: it finds nothing.
-    const { keyHash: _, ...details } = this.#first.details;
-    throw new RetlError(this.#first.code, {
-      ...details,
-      count: this.#same,
-      ...(this.#others > 0 ? { otherFailures: this.#others } : {}),
-      lines: this.#lines,
-    } satisfies ErrorDetails);
+    // A key's hash would be of a line's number here, and find nothing: lines are told instead.
+    this.#tally.throwIfAny((lines) => ({ lines }));
   }
 }
