@@ -5,8 +5,20 @@ import type { GuardCode } from './messages.ts';
 import type { Phase } from './run.ts';
 import type { SafetySettings } from './settings.ts';
 
+/** What a snapshot changes of the membership, in members. */
+export interface DiffCounts {
+  /** Before the run. */
+  readonly held: number;
+  readonly added: number;
+  readonly changed: number;
+  readonly removed: number;
+  readonly unchanged: number;
+  /** Of the unchanged, those that were accepted too long ago, and are sent again; absent: none ever are. */
+  readonly refreshed?: number;
+}
+
 /** Counts of one snapshot, held against the membership. */
-export interface PlanCounts {
+export interface PlanCounts extends DiffCounts {
   readonly sourceRows: number;
   /** Rows that the mapping leaves out on purpose. */
   readonly excluded: number;
@@ -14,15 +26,6 @@ export interface PlanCounts {
   readonly collapsed: number;
   /** Members that the snapshot gives. */
   readonly members: number;
-  /** Members held before the run. */
-  readonly held: number;
-  readonly added: number;
-  readonly changed: number;
-  readonly removed: number;
-  /** Those that are sent again among them. */
-  readonly unchanged: number;
-  /** Unchanged members that were accepted too long ago, and are sent again; absent: none ever are. */
-  readonly refreshed?: number;
 }
 
 export type PlanGuard =

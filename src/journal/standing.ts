@@ -2,6 +2,7 @@
 
 import { type RunId, runId, type TargetId, targetId } from '../domain/ids.ts';
 import type { GuardCode } from '../domain/messages.ts';
+import type { DiffCounts } from '../domain/plan.ts';
 import type { Phase } from '../domain/run.ts';
 import { big, bigOrNull, flag, number, numberOrNull, one, type Row, text, textOrNull } from './decode.ts';
 import { type Queryable, run } from './pool.ts';
@@ -47,14 +48,7 @@ export interface OpenRun {
     readonly leftMs: number;
   } | null;
   /** `null` before it is compared with the membership. */
-  readonly planned: {
-    readonly held: number;
-    readonly added: number;
-    readonly changed: number;
-    readonly removed: number;
-    readonly unchanged: number;
-    readonly refreshed?: number;
-  } | null;
+  readonly planned: DiffCounts | null;
   readonly safety: {
     readonly maxRemovalShare: number | null;
     readonly maxRemovals: number | null;

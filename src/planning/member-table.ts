@@ -5,6 +5,7 @@
 
 import { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import type { DiffCounts } from '../domain/plan.ts';
 import { HashTable } from './hash-table.ts';
 
 /** A row: identity hash, payload hash, mark, state. What was held gives way to what is wanted. */
@@ -26,15 +27,7 @@ const CONFLICT = 8;
 
 export type Fate = 'added' | 'changed' | 'unchanged' | 'collapsed' | 'conflict';
 
-export interface MemberCounts {
-  /** Before the run. */
-  readonly held: number;
-  readonly added: number;
-  readonly changed: number;
-  readonly removed: number;
-  readonly unchanged: number;
-  /** Of the unchanged, those that were accepted too long ago; absent: nobody asks. */
-  readonly refreshed?: number;
+export interface MemberCounts extends DiffCounts {
   /** Given again by another row, alike. */
   readonly collapsed: number;
 }
