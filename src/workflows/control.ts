@@ -3,10 +3,10 @@
  * All of them stop the launching of requests; an activity under way is told, and waited for.
  */
 
-import { CancellationScope, condition, isCancellation, setHandler } from '@temporalio/workflow';
+import { CancellationScope, condition, setHandler } from '@temporalio/workflow';
 import type { Carried } from '../domain/messages.ts';
-import { isUnavailable } from './endings.ts';
 import { abortSignal, cancelSignal, lookSignal, pauseSignal, pollSignal, resumeSignal } from './messages.ts';
+import { untilStopped } from './stoppable.ts';
 
 /** An activity under way, and who may stop it. */
 interface Stoppable {
@@ -113,11 +113,7 @@ export class Control {
     const scope = new CancellationScope({ cancellable: true });
     this.#underWay = { by, scope };
     try {
-      return await scope.run(work);
-    } catch (error) {
-      // Temporal retries nothing that was told to stop. What would have been tried again has stopped, and not failed.
-      if (isCancellation(error) || (scope.consideredCancelled && isUnavailable(error))) return null;
-      throw error;
+      return await untilStopped(scope, work);
     } finally {
       this.#underWay = null;
     }

@@ -1,15 +1,8 @@
 /** What people ask of an index: signals, and Temporal's own cancel, which counts as `stop`. */
 
-import {
-  CancellationScope,
-  condition,
-  defineQuery,
-  defineSignal,
-  isCancellation,
-  setHandler,
-} from '@temporalio/workflow';
+import { CancellationScope, condition, defineQuery, defineSignal, setHandler } from '@temporalio/workflow';
 import type { IndexCarried, IndexProgress } from '../domain/index-messages.ts';
-import { isUnavailable } from './endings.ts';
+import { untilStopped } from './stoppable.ts';
 
 export const indexProgressQuery = defineQuery<IndexProgress>('progress');
 
@@ -60,10 +53,7 @@ export class IndexControl {
     const scope = new CancellationScope({ cancellable: true });
     this.#underWay = scope;
     try {
-      return await scope.run(work);
-    } catch (error) {
-      if (isCancellation(error) || (scope.consideredCancelled && isUnavailable(error))) return null;
-      throw error;
+      return await untilStopped(scope, work);
     } finally {
       this.#underWay = null;
     }
