@@ -36,18 +36,22 @@ export function statusCommand(): Command {
 
 async function status(invocation: Invocation): Promise<ExitCode> {
   const { output } = invocation;
-  const all = await withQuestions(invocation.project, await readMirrors(invocation.project));
+  const all = await readMirrors(invocation.project);
   const selected = await selectMirrors(
     invocation,
     all.map(({ mirror }) => mirror),
   );
   if (selected === null) {
-    output.document({ mirrors: all });
-    if (all.length === 0) output.line('No mirror has run yet. `retl run <mirror>` starts one.');
-    else showTable(output, all);
+    const shown = await withQuestions(invocation.project, all);
+    output.document({ mirrors: shown });
+    if (shown.length === 0) output.line('No mirror has run yet. `retl run <mirror>` starts one.');
+    else showTable(output, shown);
     return EXIT.ok;
   }
-  const chosen = selected.mirrors.map((mirror) => all.find((one) => one.mirror === mirror) ?? never(mirror));
+  const chosen = await withQuestions(
+    invocation.project,
+    selected.mirrors.map((mirror) => all.find((one) => one.mirror === mirror) ?? never(mirror)),
+  );
   const [only] = chosen;
   if (chosen.length === 1 && only !== undefined) return showOne(invocation, only);
   output.document({ mirrors: chosen });
@@ -73,7 +77,7 @@ async function withQuestions(
 }
 
 /** Configured, and not in the journal yet. */
-function never(mirror: string): Summary {
+function never(mirror: string): MirrorSummary {
   return {
     mirror,
     strategy: 'snapshot-diff',
@@ -82,7 +86,6 @@ function never(mirror: string): Summary {
     exceptions: 0,
     formerTargets: { targets: 0, members: 0 },
     lastRun: null,
-    asks: null,
   };
 }
 
