@@ -15,6 +15,7 @@ import type {
 } from '../port.ts';
 import type { ApiClient, ApiRequest, ApiResult } from '../web-client.ts';
 import { readContent } from '../web-reply.ts';
+import { NO_CALL, SessionlessWriter } from '../web-sessionless.ts';
 import { judge, type Question } from './answer.ts';
 import { JobReader } from './jobs.ts';
 import { at } from './json-pointer.ts';
@@ -23,11 +24,10 @@ import { bodyShape, type HttpOptions } from './options.ts';
 import { mayPass, preflightProblem } from './preflight.ts';
 import { fillPath, placeholders } from './url.ts';
 
-const NO_CALL: StepOutcome = { kind: 'accepted', receipt: {} };
 /** UTF-16 units kept of a token endpoint's words. */
 const REASON_LIMIT = 500;
 
-export class HttpWriter implements Writer {
+export class HttpWriter extends SessionlessWriter implements Writer {
   readonly #client: ApiClient;
   readonly #options: HttpOptions;
   readonly #context: WriterContext;
@@ -35,6 +35,7 @@ export class HttpWriter implements Writer {
   readonly #jobs: JobReader | null;
 
   constructor(client: ApiClient, options: HttpOptions, context: WriterContext) {
+    super();
     const { asynchronous } = options;
     this.#jobs =
       asynchronous === undefined ? null : new JobReader(client, options, asynchronous, () => context.now());
@@ -70,23 +71,6 @@ export class HttpWriter implements Writer {
     if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0)
       return { kind: 'misconfigured', code: 'reply-not-understood' };
     return { kind: size === 0 ? 'empty' : 'not-empty' };
-  }
-
-  /** Such an API has no session: there is nothing to open, rejoin or clean up. */
-  init(): Promise<StepOutcome> {
-    return Promise.resolve(NO_CALL);
-  }
-
-  reconcileInit(): Promise<StepOutcome> {
-    return Promise.resolve(NO_CALL);
-  }
-
-  attach(): Promise<StepOutcome> {
-    return Promise.resolve(NO_CALL);
-  }
-
-  abort(): Promise<StepOutcome> {
-    return Promise.resolve(NO_CALL);
   }
 
   upsert(request: BatchRequest): Promise<BatchOutcome> {

@@ -11,6 +11,7 @@ import type {
   Writer,
   WriterContext,
 } from '../port.ts';
+import { NO_CALL, SessionlessWriter } from '../web-sessionless.ts';
 import { type Called, type Job, SalesforceApi, type Trouble } from './api.ts';
 import { type SalesforceConnection, stepsBudgetMs } from './connection.ts';
 import { Ingest } from './ingest.ts';
@@ -19,15 +20,14 @@ import { preflight } from './preflight.ts';
 import { type Progress, readProgress } from './progress.ts';
 import { attribute, type Tables } from './results.ts';
 
-const NO_CALL: StepOutcome = { kind: 'accepted', receipt: {} };
-
-export class SalesforceWriter implements Writer {
+export class SalesforceWriter extends SessionlessWriter implements Writer {
   readonly #api: SalesforceApi;
   readonly #options: SalesforceOptions;
   readonly #context: WriterContext;
   readonly #ingest: Ingest;
 
   constructor(connection: SalesforceConnection, options: SalesforceOptions, context: WriterContext) {
+    super();
     this.#api = new SalesforceApi(connection, context);
     this.#options = options;
     this.#context = context;
@@ -54,27 +54,11 @@ export class SalesforceWriter implements Writer {
     return { kind: size === 0 ? 'empty' : 'not-empty' };
   }
 
-  init(): Promise<StepOutcome> {
-    return Promise.resolve(NO_CALL);
-  }
-
-  reconcileInit(): Promise<StepOutcome> {
-    return Promise.resolve(NO_CALL);
-  }
-
-  attach(): Promise<StepOutcome> {
-    return Promise.resolve(NO_CALL);
-  }
-
   finish(): Promise<StepOutcome> {
     return Promise.resolve(NO_CALL);
   }
 
   reconcileFinish(): Promise<StepOutcome> {
-    return Promise.resolve(NO_CALL);
-  }
-
-  abort(): Promise<StepOutcome> {
     return Promise.resolve(NO_CALL);
   }
 
