@@ -36,6 +36,26 @@ export interface RequestFrame {
   readonly operationId: string | null;
 }
 
+/** A JSON array of the payloads as they are stored. */
+export const ARRAY_FRAME: RequestFrame = {
+  open: '[',
+  itemOpen: '',
+  itemClose: '',
+  separator: ',',
+  close: ']',
+  operationId: null,
+};
+
+/** A line for each payload as it is stored; the last one ends with its line feed too. */
+export const LINES_FRAME: RequestFrame = {
+  open: '',
+  itemOpen: '',
+  itemClose: '\n',
+  separator: '',
+  close: '',
+  operationId: null,
+};
+
 export interface Operation {
   readonly id: OperationId;
   /** Canonical JSON of the identity. */

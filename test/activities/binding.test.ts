@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { bindDestination } from '../../src/activities/binding.ts';
 import type { Capabilities, DestinationAdapter } from '../../src/destinations/port.ts';
+import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import type { MirrorSettings } from '../../src/domain/settings.ts';
 import { modelSettings } from '../model/adapters.ts';
 
@@ -29,14 +30,7 @@ function adapter(declared: Partial<Capabilities>): DestinationAdapter {
       ...declared,
     }),
     targetKey: () => 'target',
-    frame: () => ({
-      open: '[',
-      itemOpen: '',
-      itemClose: '',
-      separator: ',',
-      close: ']',
-      operationId: null,
-    }),
+    frame: () => ARRAY_FRAME,
     checkFields: () => [],
     open: () => Promise.reject(new Error('nothing is opened')),
   };

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import type { BatchOutcome, DestinationAdapter, StepOutcome, Writer } from '../../src/destinations/port.ts';
+import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import type { MirrorSettings } from '../../src/domain/settings.ts';
 import type { Column } from '../../src/domain/source-row.ts';
 import type { SourceAdapter } from '../../src/sources/port.ts';
@@ -56,14 +57,7 @@ export function modelAdapter(to: ModelDestination, life: Life | null): Destinati
       identityFolding: [],
     }),
     targetKey: () => to.name,
-    frame: () => ({
-      open: '[',
-      itemOpen: '',
-      itemClose: '',
-      separator: ',',
-      close: ']',
-      operationId: null,
-    }),
+    frame: () => ARRAY_FRAME,
     checkFields: () => [],
     async open() {
       if (life === null) throw new Error('nobody is there to open it');

@@ -8,6 +8,7 @@ import { Rejections } from '../../src/activities/delivery/rejections.ts';
 import { DeliveryWindow } from '../../src/activities/delivery/window.ts';
 import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import type { BatchOutcome, BatchRequest } from '../../src/destinations/port.ts';
+import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import { refusals } from '../../src/journal/batch-record.ts';
 import { countRun } from '../../src/journal/run-record.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
@@ -21,7 +22,6 @@ beforeAll(async () => {
 });
 afterAll(() => journal.close());
 
-const FRAME = { open: '[', itemOpen: '', itemClose: '', separator: ',', close: ']', operationId: null };
 const EIGHT = { a: '1', b: '1', c: '1', d: '1', e: '1', f: '1', g: '1', h: '1' };
 const ACCEPTED: BatchOutcome = { kind: 'accepted', receipt: {} };
 const REFUSED: BatchOutcome = { kind: 'refused', code: 'http-400', reason: 'not valid', divisible: true };
@@ -45,7 +45,7 @@ async function scene(
     } as unknown as RunAttempt;
     const w = {
       destination: {
-        adapter: { frame: () => FRAME },
+        adapter: { frame: () => ARRAY_FRAME },
         options: {},
         capabilities: { recovery: 'manual', batchDelivery: 'accepted', longestRequestMs: 1_000 },
         limits: { rows: 8, bytes: 1_000_000, inFlight: 2 },

@@ -7,6 +7,7 @@ import type { OpenWriter, RunAttempt } from '../../src/activities/attempt.ts';
 import { DeliveryWindow } from '../../src/activities/delivery/window.ts';
 import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import type { BatchOutcome } from '../../src/destinations/port.ts';
+import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
 
@@ -52,14 +53,7 @@ async function deliver(mirror: string, ms: number) {
   const w = {
     destination: {
       adapter: {
-        frame: () => ({
-          open: '[',
-          itemOpen: '',
-          itemClose: '',
-          separator: ',',
-          close: ']',
-          operationId: null,
-        }),
+        frame: () => ARRAY_FRAME,
       },
       options: {},
       capabilities: { recovery: 'manual', longestRequestMs: 1_000 },

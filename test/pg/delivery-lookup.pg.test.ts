@@ -6,6 +6,7 @@ import type { OpenWriter, RunAttempt } from '../../src/activities/attempt.ts';
 import { DeliveryWindow } from '../../src/activities/delivery/window.ts';
 import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import type { BatchOutcome, PollOutcome } from '../../src/destinations/port.ts';
+import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import { recordProgress } from '../../src/journal/batches.ts';
 import { exactText } from '../../src/journal/safe-text.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
@@ -18,8 +19,6 @@ beforeAll(async () => {
   journal = await createTestJournal();
 });
 afterAll(() => journal.close());
-
-const FRAME = { open: '[', itemOpen: '', itemClose: '', separator: ',', close: ']', operationId: null };
 
 /** A run whose one request was lost after its job was saved; `look` goes on with it, as these answers say. */
 async function lost(mirror: string, saved = 'job-1') {
@@ -36,7 +35,7 @@ async function lost(mirror: string, saved = 'job-1') {
     } as unknown as RunAttempt;
     const w = {
       destination: {
-        adapter: { frame: () => FRAME },
+        adapter: { frame: () => ARRAY_FRAME },
         options: {},
         capabilities: { recovery: 'lookup', batchDelivery: 'asynchronous', longestRequestMs: 1_000 },
         limits: { rows: 5, bytes: 1_000_000, inFlight: 1 },

@@ -8,6 +8,7 @@ import type { WindowEnd } from '../../src/activities/delivery/ends.ts';
 import { DeliveryWindow } from '../../src/activities/delivery/window.ts';
 import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import type { BatchOutcome, BatchRequest, Capabilities, PollOutcome } from '../../src/destinations/port.ts';
+import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import { BatchScene } from '../support/journal-scene.ts';
 
 const NO_METRICS = new RunMetrics(noopMetricMeter);
@@ -58,10 +59,9 @@ async function attempt(fake: Fake): Promise<WindowEnd> {
     open -= 1;
     return answer(n);
   };
-  const frame = { open: '[', itemOpen: '', itemClose: '', separator: ',', close: ']', operationId: null };
   const w = {
     destination: {
-      adapter: { frame: () => frame },
+      adapter: { frame: () => ARRAY_FRAME },
       options: {},
       capabilities: {
         recovery: 'lookup',

@@ -7,6 +7,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { type BaselineFile, importBaseline, inspectBaseline } from '../../src/activities/import-baseline.ts';
 import type { DestinationAdapter } from '../../src/destinations/port.ts';
+import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import type { MirrorSettings, Options } from '../../src/domain/settings.ts';
 import type { Column } from '../../src/domain/source-row.ts';
 import type { SourceAdapter } from '../../src/sources/port.ts';
@@ -15,7 +16,6 @@ import { targetOf } from './journal-run.ts';
 
 /** What a mirror of `ScriptedRun` writes to, and would fold identities by. */
 function adapterOf(mirror: string): DestinationAdapter {
-  const frame = { open: '[', itemOpen: '', itemClose: '', separator: ',', close: ']', operationId: null };
   return {
     type: 'model',
     connectionSchema: z.object({}),
@@ -33,7 +33,7 @@ function adapterOf(mirror: string): DestinationAdapter {
       identityFolding: [],
     }),
     targetKey: () => targetOf(mirror),
-    frame: () => frame,
+    frame: () => ARRAY_FRAME,
     checkFields: () => [],
     open: () => Promise.reject(new Error('nothing is opened')),
   };

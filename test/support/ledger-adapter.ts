@@ -14,6 +14,7 @@ import type {
   Writer,
   WriterContext,
 } from '../../src/destinations/port.ts';
+import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import { runWorker } from '../../src/worker.ts';
 import { DESTINATIONS } from '../../src/worker-setup.ts';
 import { LEDGER_MODES, replaces } from './ledger.ts';
@@ -43,7 +44,7 @@ export const ledgerDestination: DestinationAdapter<z.infer<typeof connectionSche
     identityFolding: [],
   }),
   targetKey: ({ base_url }) => base_url,
-  frame: () => ({ open: '[', itemOpen: '', itemClose: '', separator: ',', close: ']', operationId: null }),
+  frame: () => ARRAY_FRAME,
   checkFields: () => [],
   open: async ({ base_url }, options, context) => new LedgerWriter(base_url, options, context),
 };

@@ -15,6 +15,7 @@ import { RunMetrics } from '../../src/activities/run-metrics.ts';
 import { parseSettings, settingsText } from '../../src/config/settings-text.ts';
 import type { Capabilities, DestinationAdapter, Writer, WriterContext } from '../../src/destinations/port.ts';
 import type { MirrorProjection } from '../../src/domain/member.ts';
+import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import type { MirrorSettings } from '../../src/domain/settings.ts';
 import type { Column } from '../../src/domain/source-row.ts';
 import { admit } from '../../src/journal/runs.ts';
@@ -208,14 +209,7 @@ export class RecordedMirror {
         ...this.capabilities,
       }),
       targetKey: () => this.settings.mirror,
-      frame: () => ({
-        open: '[',
-        itemOpen: '',
-        itemClose: '',
-        separator: ',',
-        close: ']',
-        operationId: null,
-      }),
+      frame: () => ARRAY_FRAME,
       checkFields: () => [],
       open: async (_, __, context) => {
         this.contexts.push(context);

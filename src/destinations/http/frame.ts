@@ -1,5 +1,6 @@
 /** How operations become a request body, for each shape a user can choose. Pure. */
 
+import { ARRAY_FRAME, LINES_FRAME } from '../../domain/request.ts';
 import type { Action, RequestFrame } from '../port.ts';
 import { bodyShape, type HttpOptions } from './options.ts';
 
@@ -22,7 +23,7 @@ function brackets(action: Action, options: HttpOptions): Omit<RequestFrame, 'ope
       close: ']}',
     };
   }
-  if (shape === 'array') return { ...ONE_ITEM, open: '[', separator: ',', close: ']' };
-  if (shape === 'ndjson') return { ...ONE_ITEM, itemClose: '\n' };
+  if (shape === 'array') return ARRAY_FRAME;
+  if (shape === 'ndjson') return LINES_FRAME;
   return ONE_ITEM;
 }

@@ -17,10 +17,10 @@
  */
 
 import { canonicalJson } from '../../domain/canonical-json.ts';
+import { ARRAY_FRAME } from '../../domain/request.ts';
 import type { DestinationAdapter } from '../port.ts';
 import { connectionSchema, longestRequestMs, type PostgresConnection } from './connection.ts';
 import { checkFields, optionsSchema, type PostgresOptions, targetTable } from './options.ts';
-import { FRAME } from './request.ts';
 import { longestSwapMs, SwapWriter } from './swap-writer.ts';
 import { MAX_IN_FLIGHT, PostgresWriter } from './writer.ts';
 
@@ -51,7 +51,7 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
     const renamed = Object.entries(columns).filter(([field, column]) => field !== column);
     return renamed.length === 0 ? '' : canonicalJson({ columns: Object.fromEntries(renamed) });
   },
-  frame: () => FRAME,
+  frame: () => ARRAY_FRAME,
   checkFields,
   open: async (connection, options, context) =>
     options.swap === undefined

@@ -3,6 +3,7 @@
  * statements: a field that is absent leaves its column alone, while one that is null clears it.
  */
 
+import { ARRAY_FRAME } from '../../domain/request.ts';
 import type { BatchRequest, Operation, OperationOutcome } from '../port.ts';
 
 /** One operation and its place in the request. */
@@ -24,17 +25,8 @@ export interface ReadRequest {
   readonly rejected: ReadonlyMap<number, Rejection>;
 }
 
-export const FRAME = {
-  open: '[',
-  itemOpen: '',
-  itemClose: '',
-  separator: ',',
-  close: ']',
-  operationId: null,
-} as const;
-
 export function bodyOf(rows: readonly Row[]): string {
-  return FRAME.open + rows.map((row) => row.payload).join(FRAME.separator) + FRAME.close;
+  return ARRAY_FRAME.open + rows.map((row) => row.payload).join(ARRAY_FRAME.separator) + ARRAY_FRAME.close;
 }
 
 /** `identity`: the identity fields that the table is known by. */

@@ -11,11 +11,11 @@
  * rule 9). Superseded parts go after the promotion of a later set (tidy.ts).
  */
 
+import { LINES_FRAME } from '../../domain/request.ts';
 import type { DestinationAdapter } from '../port.ts';
 import { Bucket } from './bucket.ts';
 import { connectionSchema, longestCallMs, type S3Connection, storeName } from './connection.ts';
 import { folderOf, optionsSchema, type S3Options } from './options.ts';
-import { FRAME } from './part.ts';
 import { S3Writer } from './writer.ts';
 
 export type { S3Connection, S3Options };
@@ -38,7 +38,7 @@ export const s3Destination: DestinationAdapter<S3Connection, S3Options> = {
   }),
   targetKey: (connection, options) =>
     JSON.stringify(['s3', storeName(connection), options.bucket, folderOf(options)]),
-  frame: () => FRAME,
+  frame: () => LINES_FRAME,
   checkFields: () => [],
   open: async (connection, options, context) =>
     new S3Writer(

@@ -13,16 +13,6 @@ import type { BatchRequest, Receipt } from '../port.ts';
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
 
-/** A member is a line; the last one ends with its line feed too. */
-export const FRAME = {
-  open: '',
-  itemOpen: '',
-  itemClose: '\n',
-  separator: '',
-  close: '',
-  operationId: null,
-} as const;
-
 export interface EncodedPart {
   readonly name: string;
   readonly contentType: string;

@@ -10,6 +10,7 @@
  */
 
 import { canonicalJson } from '../../domain/canonical-json.ts';
+import { LINES_FRAME } from '../../domain/request.ts';
 import type { DestinationAdapter } from '../port.ts';
 import {
   instanceOrigin,
@@ -59,14 +60,7 @@ export const salesforceDestination: DestinationAdapter<SalesforceConnection, Sal
     return renamed.length === 0 ? '' : canonicalJson({ columns: Object.fromEntries(renamed) });
   },
   /** What bounds a batch and is hashed; the job's CSV is made from its operations. */
-  frame: () => ({
-    open: '',
-    itemOpen: '',
-    itemClose: '\n',
-    separator: '',
-    close: '',
-    operationId: null,
-  }),
+  frame: () => LINES_FRAME,
   checkFields,
   payloadSchemas: () => ({ upsert: payloadSchema, remove: payloadSchema }),
   open: async (connection, options, context) => new SalesforceWriter(connection, options, context),
