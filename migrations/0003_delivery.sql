@@ -826,14 +826,45 @@ begin
 end
 $$;
 
+-- Writes down, as settled batches with their log entries, planned operations from p_from to p_end at most that have become true
+-- without a request of their own; p_receipt says by what. Returns the first operation that is left. The caller has checked that
+-- they may become true.
+create function retl.record_unsent(r retl.run, p_action text, p_from bigint, p_end bigint, p_ids bytea[], p_last bigint[],
+    p_receipt text) returns bigint
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch;
+  v_from bigint := p_from;
+  v_rows integer;
+  v_added integer;
+  v_position bigint;
+begin
+  for i in 1..cardinality(p_ids) loop
+    if (p_last[i] between v_from and p_end and p_last[i] - v_from < 100000) is not true then
+      raise exception 'rule 4: the batch names % that are not planned',
+        case p_action when 'remove' then 'removals' else 'members' end using errcode = 'RM003';
+    end if;
+    b.batch_id := p_ids[i];
+    b.operations := int8range(v_from, p_last[i], '[]');
+    v_rows := p_last[i] - v_from + 1;
+    v_added := case p_action when 'remove' then 0 else v_rows end;
+    v_position := retl.append_entry(r, b, case p_action when 'remove' then 'removals' else 'additions' end, v_rows, null);
+    insert into retl.batch (batch_id, run_id, action, operations, sending, state, request_hash, request_bytes,
+        prepared_epoch, settled_epoch, receipt, to_add, accepted, rejected, added, changed, position, settled_at)
+      values (p_ids[i], r.run_id, p_action, b.operations, 1, 'settled', sha256(''), 0,
+        r.epoch, r.epoch, p_receipt, v_added, v_rows, 0, v_added, 0, v_position, clock_timestamp());
+    v_from := p_last[i] + 1;
+  end loop;
+  return v_from;
+end
+$$;
+
 -- Records the next of the planned removals as made by the finish. They are no requests: nothing is sent for them.
 create function retl.record_replaced(p_run bigint, p_epoch bigint, p_ids bytea[], p_last bigint[]) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
-  b retl.batch;
   v_from bigint;
-  v_position bigint;
 begin
   perform retl.require_replaced(r);
   if coalesce(cardinality(p_ids), 0) = 0 or cardinality(p_ids) <> cardinality(p_last) then
@@ -844,19 +875,7 @@ begin
   end if;
   select coalesce(max(upper(operations)), r.additions_end + 1) into v_from from retl.batch
     where run_id = p_run and action = 'remove';
-  for i in 1..cardinality(p_ids) loop
-    if (p_last[i] between v_from and r.removals_end and p_last[i] - v_from < 100000) is not true then
-      raise exception 'rule 4: the batch names removals that are not planned' using errcode = 'RM003';
-    end if;
-    b.batch_id := p_ids[i];
-    b.operations := int8range(v_from, p_last[i], '[]');
-    v_position := retl.append_entry(r, b, 'removals', (p_last[i] - v_from + 1)::integer, null);
-    insert into retl.batch (batch_id, run_id, action, operations, sending, state, request_hash, request_bytes,
-        prepared_epoch, settled_epoch, receipt, accepted, rejected, added, changed, position, settled_at)
-      values (p_ids[i], p_run, 'remove', b.operations, 1, 'settled', sha256(''), 0,
-        p_epoch, p_epoch, '{"replaced":true}', p_last[i] - v_from + 1, 0, 0, 0, v_position, clock_timestamp());
-    v_from := p_last[i] + 1;
-  end loop;
+  perform retl.record_unsent(r, 'remove', v_from, r.removals_end, p_ids, p_last, '{"replaced":true}');
 end
 $$;
 

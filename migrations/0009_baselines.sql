@@ -56,10 +56,6 @@ create function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], 
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
-  b retl.batch;
-  v_from bigint := r.first_sequence;
-  v_rows integer;
-  v_position bigint;
 begin
   perform retl.require_phase(r, 'guard');
   if not exists (select from retl.import where run_id = p_run) then
@@ -79,21 +75,8 @@ begin
   end if;
   update retl.generation set state = 'kept' where run_id = p_run and state = 'sealed';
   update retl.run set phase = 'additions', closing = 'imported', closed_at = clock_timestamp() where run_id = p_run;
-  for i in 1..cardinality(p_ids) loop
-    if (p_last[i] between v_from and r.additions_end and p_last[i] - v_from < 100000) is not true then
-      raise exception 'rule 4: the batch names members that are not planned' using errcode = 'RM003';
-    end if;
-    b.batch_id := p_ids[i];
-    b.operations := int8range(v_from, p_last[i], '[]');
-    v_rows := p_last[i] - v_from + 1;
-    v_position := retl.append_entry(r, b, 'additions', v_rows, null);
-    insert into retl.batch (batch_id, run_id, action, operations, sending, state, request_hash, request_bytes,
-        prepared_epoch, settled_epoch, receipt, to_add, accepted, rejected, added, changed, position, settled_at)
-      values (p_ids[i], p_run, 'upsert', b.operations, 1, 'settled', sha256(''), 0,
-        p_epoch, p_epoch, '{"imported":true}', v_rows, v_rows, 0, v_rows, 0, v_position, clock_timestamp());
-    v_from := p_last[i] + 1;
-  end loop;
-  if v_from - 1 <> r.additions_end then
+  if retl.record_unsent(r, 'upsert', r.first_sequence, r.additions_end, p_ids, p_last, '{"imported":true}') - 1
+     <> r.additions_end then
     raise exception 'rule 4: the batches do not cover the import' using errcode = 'RM003';
   end if;
 end

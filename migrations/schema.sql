@@ -505,7 +505,7 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXE
 -- Functions
 
 function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last bigint[])
-  returns void, language plpgsql, security definer, body sha256:f5a7141e41f415bdd4c0e11b39449238b9d9476dca75e2205972ed1d5819b4b1
+  returns void, language plpgsql, security definer, body sha256:21825de68fd694f71bef99d73f91697314d0fc66efbcab5ea1d37c03370df3d6
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
 function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false)
@@ -645,7 +645,9 @@ function retl.record_exceptions(r retl.run)
 function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text)
   returns void, language plpgsql, security definer, body sha256:1a2a92c849984aaca93c462f21fd5ca66e7a824bcea94823bbf02fd7efb49c58
 function retl.record_replaced(p_run bigint, p_epoch bigint, p_ids bytea[], p_last bigint[])
-  returns void, language plpgsql, security definer, body sha256:30edb77927b27e2492809d9e465fb6c48d53f5f3f645b93858e4e008fe9a331e
+  returns void, language plpgsql, security definer, body sha256:4d62666c7af35cedffedecb7dba7b53161a26b4bcc27f81dac4a7e79d4776f29
+function retl.record_unsent(r retl.run, p_action text, p_from bigint, p_end bigint, p_ids bytea[], p_last bigint[], p_receipt text)
+  returns bigint, language plpgsql, body sha256:9de4d103f1b5b1ec58c234447a7f2f4a7e0b2882eda3ed62edb2466ba8d265f6
 function retl.refuse_change()
   returns trigger, language plpgsql, body sha256:356549aa3fd3e455e4851c29864244e5bc550f18270023a6e7a1841e788c80bc
 function retl.refuse_state(b retl.batch, p_wanted text)
