@@ -32,11 +32,12 @@ export function foldIdentity(canonicalIdentity: string, folding: readonly Foldin
   if (FOLDED_ASCII.test(canonicalIdentity)) return canonicalIdentity;
   return canonicalIdentity.replace(STRINGS, (token: string, colon: string) => {
     if (colon !== '' || FOLDED_ASCII.test(token)) return token;
-    return canonicalString(fold(String(JSON.parse(token)), folding));
+    return canonicalString(foldText(String(JSON.parse(token)), folding));
   });
 }
 
-function fold(text: string, folding: readonly Folding[]): string {
+/** One text, as a target with this folding takes it. */
+export function foldText(text: string, folding: readonly Folding[]): string {
   const foldsCase = folding.includes('case');
   if (ASCII.test(text)) return foldsCase ? text.toLowerCase() : text;
   if (folding.includes('nfkc')) {

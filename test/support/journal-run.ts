@@ -62,8 +62,9 @@ export function shaHex(text: string): string {
   return sha(text).toString('hex');
 }
 
+/** An id that is a JSON object is the whole identity, in its canonical form. */
 export function identityOf(id: string): string {
-  return JSON.stringify({ id });
+  return id.startsWith('{') ? id : JSON.stringify({ id });
 }
 
 export function upsertOf(m: TestMember): string {

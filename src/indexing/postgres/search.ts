@@ -1,5 +1,6 @@
 /**
- * The kind `membership-search`: who is in which mirror, since when, by which run. A row is a member as it is held. As long as
+ * The kind `membership-search`: who is in which mirror, since when, by which run. A row is a member as it is held, with the
+ * values of its identity, folded, by which it is found. As long as
  * a fresh build meets nothing but additions they are loaded straight, without keys; from then on pages are folded to one
  * change for each member, staged by COPY, and merged as sets.
  */
@@ -7,21 +8,24 @@
 import type { NamedEntry } from '../indexer.ts';
 import { copyBytes, copyRows, copyText, copyTime, type IndexConnection, query } from './database.ts';
 import type { RowBatch, RowTable, TableKind, Taken } from './kind.ts';
+import { copyWords, WORD_COLUMNS, WORD_NAMES, wordKeys } from './words.ts';
 
 const COLUMNS = `target_id bigint not null, mirror text not null, identity_hash bytea not null, identity text not null,
   payload_hash bytea not null, run_id bigint not null, since bigint not null, since_at timestamptz not null,
-  position bigint not null, accepted_at timestamptz not null`;
+  position bigint not null, accepted_at timestamptz not null, ${WORD_COLUMNS}`;
 
-const NAMES = `target_id, mirror, identity_hash, identity, payload_hash, run_id, since, since_at, position, accepted_at`;
+const NAMES = `target_id, mirror, identity_hash, identity, payload_hash, run_id, since, since_at, position, accepted_at,
+  ${WORD_NAMES}`;
 
 export const membershipSearch: TableKind = {
   name: 'membership-search',
-  schemaVersion: 1,
+  schemaVersion: 2,
   columns: COLUMNS,
   shown: `mirror, identity, since_at, accepted_at, run_id, since, position, target_id, identity_hash, payload_hash`,
   keys: (table) => [
     `alter table ${table} add primary key (identity_hash, target_id)`,
     `create index on ${table} (mirror, since)`,
+    ...wordKeys(table),
   ],
   comparable: () => 'true',
   take,
@@ -84,7 +88,7 @@ function line(
   t: Times,
 ): string {
   const hashes = `${copyBytes(identityHash)}\t${copyText(identity ?? '')}\t${copyBytes(payloadHash)}`;
-  return `${target}\t${mirror}\t${hashes}\t${t.run}\t${t.since}\t${t.sinceAt}\t${t.position}\t${t.acceptedAt}\n`;
+  return `${target}\t${mirror}\t${hashes}\t${t.run}\t${t.since}\t${t.sinceAt}\t${t.position}\t${t.acceptedAt}\t${copyWords(identity ?? '')}\n`;
 }
 
 /** `u`: held, or held from now on; `x`: gone and held again, so that its time begins anew; `r`: gone. */
@@ -139,7 +143,7 @@ async function merge(client: IndexConnection, table: string, changes: readonly F
 }
 
 function* stagedRows(changes: readonly Folded[]): Generator<string> {
-  const nulls = '\t\\N'.repeat(6);
+  const nulls = '\t\\N'.repeat(8);
   for (const { change, target, identityHash, row } of changes)
     yield row === '' ? `r\t${target}\t\\N\t${copyBytes(identityHash)}\t\\N${nulls}\n` : `${change}\t${row}`;
 }
@@ -156,6 +160,6 @@ const upsertSql = (table: string) => `
     insert into ${table} as t (${NAMES}) select ${NAMES} from pg_temp.retl_stage where change <> 'r'
     on conflict (identity_hash, target_id) do update set mirror = excluded.mirror, identity = excluded.identity,
       payload_hash = excluded.payload_hash, run_id = excluded.run_id, position = excluded.position,
-      accepted_at = excluded.accepted_at
+      accepted_at = excluded.accepted_at, word = excluded.word, more = excluded.more
     returning (xmax = 0) as fresh)
   select count(*) filter (where fresh) as n from changed`;
