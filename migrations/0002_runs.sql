@@ -81,6 +81,28 @@ create function retl.approval_left(r retl.run) returns bigint
   select ceil(r.approval_deadline_ms - extract(epoch from clock_timestamp() - r.parked_at) * 1000)::bigint
 $$;
 
+-- How an open run goes on in the hands of whoever holds it now. Until the holder has begun an attempt the answer to its
+-- admission may have been lost, and an admission that is asked for again is answered as the first time.
+create function retl.resume_of(r retl.run, p_resume_after timestamptz) returns text
+  language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  -- An operator's word on a batch raises the epoch, too, whoever holds the run.
+  v_steps text[] := array(select step::text from retl.attempt where run_id = r.run_id and step <> 'resolve'
+    order by epoch desc limit 2);
+begin
+  return case
+    when v_steps[1] <> 'admit' then 'held'
+    when cardinality(v_steps) = 1 then 'fresh'
+    when r.phase in ('init', 'extract', 'seal') then 'discard'
+    when r.parked_at is not null and retl.verdict(r) = 'rejected' then 'guard-rejected'
+    when r.parked_at is not null and retl.verdict(r) is null and retl.approval_left(r) <= 0 then 'guard-expired'
+    -- Rule 10: a finish that was started is resolved, however old the generation is.
+    when r.sealed_at < p_resume_after and r.phase not in ('finish', 'promote') then 'expired'
+    else 'sealed'
+  end;
+end
+$$;
+
 -- Opens a run, finds the caller's own, or takes over one whose holder is closed or has let go.
 --
 -- Returns jsonb, one of
@@ -91,8 +113,8 @@ $$;
 --   {kind: refused, code: baseline-missing}              nobody has imported what the target holds, and p_tracked
 -- p_closed_holder is the first run id of a holder that Temporal says is closed. A sealed generation that was sealed
 -- before p_resume_after is not resumed: it comes back as `expired`, to be closed by the caller once what is unresolved in
--- it has been resolved. So does one whose removals were rejected, or about which nobody answered in time. p_tracked: no run
--- is opened for a target whose members nobody has imported.
+-- it has been resolved. So does one whose removals were rejected, or about which nobody answered in time. An exact repeat
+-- is answered in the same way, and changes nothing. p_tracked: no run is opened for a target whose members nobody has imported.
 create function retl.admit(
   p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea,
   p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint,
@@ -109,6 +131,7 @@ declare
   r retl.run;
   v_revision bigint;
   v_refused text;
+  v_own boolean;
 begin
   perform retl.require_writer();
   if num_nulls(p_mirror, p_strategy, p_target_key, p_settings, p_settings_digest, p_namespace, p_cluster, p_workflow_id,
@@ -144,30 +167,21 @@ begin
 
   select * into r from retl.run where mirror_id = m.mirror_id and closing is null for no key update;
   if found then
-    if r.holder_namespace = p_namespace and r.holder_cluster = p_cluster
-       and r.holder_workflow_id = p_workflow_id and r.holder_first_run_id = p_first_run_id
-       and r.released is null then
-      return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', 'held');
-    end if;
-    if r.released is null and r.holder_first_run_id is distinct from p_closed_holder then
+    v_own := r.holder_namespace = p_namespace and r.holder_cluster = p_cluster
+      and r.holder_workflow_id = p_workflow_id and r.holder_first_run_id = p_first_run_id and r.released is null;
+    if not v_own and r.released is null and r.holder_first_run_id is distinct from p_closed_holder then
       return jsonb_build_object('kind', 'busy', 'namespace', r.holder_namespace, 'cluster', r.holder_cluster,
         'workflow', r.holder_workflow_id, 'first_run', r.holder_first_run_id);
     end if;
-    -- The new epoch fences the former holder at once, whatever it still believes.
-    update retl.run set holder_namespace = p_namespace, holder_cluster = p_cluster,
-      holder_workflow_id = p_workflow_id, holder_first_run_id = p_first_run_id,
-      released = null, reason = null, epoch = nextval('retl.epoch')
-      where run_id = r.run_id returning * into r;
-    insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'admit');
-    return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume',
-      case
-        when r.phase in ('init', 'extract', 'seal') then 'discard'
-        when r.parked_at is not null and retl.verdict(r) = 'rejected' then 'guard-rejected'
-        when r.parked_at is not null and retl.verdict(r) is null and retl.approval_left(r) <= 0 then 'guard-expired'
-        -- Rule 10: a finish that was started is resolved, however old the generation is.
-        when r.sealed_at < p_resume_after and r.phase not in ('finish', 'promote') then 'expired'
-        else 'sealed'
-      end);
+    if not v_own then
+      -- The new epoch fences the former holder at once, whatever it still believes.
+      update retl.run set holder_namespace = p_namespace, holder_cluster = p_cluster,
+        holder_workflow_id = p_workflow_id, holder_first_run_id = p_first_run_id,
+        released = null, reason = null, epoch = nextval('retl.epoch')
+        where run_id = r.run_id returning * into r;
+      insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'admit');
+    end if;
+    return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', retl.resume_of(r, p_resume_after));
   end if;
 
   insert into retl.target (target_key, mirror_id) values (p_target_key, m.mirror_id) on conflict (target_key) do nothing;

@@ -509,7 +509,7 @@ function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last 
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
 function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false)
-  returns jsonb, language plpgsql, security definer, body sha256:271355dc23cdb40b6268a16d547c92fb20fa395ccdc0f71257cda8cfd8e8243c
+  returns jsonb, language plpgsql, security definer, body sha256:c1f1a5726ed5bf43a06a921d430a6aebc3c493aba56b329e03281090d3f18171
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
   returns void, language sql, body sha256:6677394b3a954ffb50f30e30a68ca5912222ad48f98fc615c1bf34307e4ec11c
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
@@ -684,6 +684,8 @@ function retl.require_writer()
   returns void, language plpgsql, body sha256:aeef2f5e11924b666ba300eb2543867efdb202857daf91a6600356998d4460fe
 function retl.resolve_batch(p_batch bytea, p_verdict text, p_because text)
   returns void, language plpgsql, security definer, body sha256:4d64912d0b771cfcc38f2ef5f2097fd13b632636bd57bdf5902119e9d6b88eac
+function retl.resume_of(r retl.run, p_resume_after timestamp with time zone)
+  returns text, language plpgsql, stable, body sha256:c2897fa4e9760c460a61030e80f84fc195898d81933ce408df33294dfb70a321
 function retl.retry_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
   returns void, language plpgsql, security definer, body sha256:9bd6df3a8a65f2575f78864598d815e94a3c46f1f832dc374e3714cddcda6f06
 function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remove bigint)

@@ -14,8 +14,8 @@ import {
 } from '@temporalio/workflow';
 import type { AdmitResult, CloseArgs, RunRef } from '../activities/results.ts';
 import { assertNever } from '../domain/assert-never.ts';
-import type { MirrorInput, MirrorResult } from '../domain/messages.ts';
-import { PHASES, type Phase } from '../domain/run.ts';
+import type { Carried, MirrorInput, MirrorResult } from '../domain/messages.ts';
+import { isSealed, PHASES, type Phase } from '../domain/run.ts';
 import { Control } from './control.ts';
 import { planStale } from './ending-words.ts';
 import { causeOf, defect, Ending, fail } from './endings.ts';
@@ -69,16 +69,17 @@ async function runs(input: MirrorInput, stage: Stage): Promise<MirrorResult> {
     const admission = await admitted(input.mirror, firstExecutionRunId, control, view);
     if (admission === null) return last ?? neverAdmitted(view);
     const ref: RunRef = { run: admission.run, firstRunId: firstExecutionRunId };
-    resumed ||= admission.resume === 'sealed';
+    const resume = foundAs(admission, input.carried);
+    resumed ||= resume === 'sealed';
     const run = new Run(ref, control, parking, view, () => carryOn(said, admission.run, resumed, stage));
-    const closing = closedFirst(admission, said);
+    const closing = closedFirst(resume, admission.phase, said);
     if (closing !== null) {
       const stopped = await run.discard(admission.phase, closing);
       if (stopped !== null) return stopped;
       resumed = false;
       continue;
     }
-    if (said.plan !== undefined && admission.resume === 'sealed') {
+    if (said.plan !== undefined && resume === 'sealed') {
       await release({ ...ref, how: 'cancelled', reason: 'run.plan-stale' }).catch(() => {});
       view.ended('refused');
       throw planStale(
@@ -95,8 +96,21 @@ async function runs(input: MirrorInput, stage: Stage): Promise<MirrorResult> {
   }
 }
 
+/**
+ * A run that this execution holds and knows nothing of is one from before Temporal reset it: it is found as another
+ * execution's would be, so that what was never sealed is read anew (rule 8), and a fresh run follows what was.
+ */
+function foundAs({ run, resume, phase }: Admitted, carried: Carried | undefined): Admitted['resume'] {
+  if (resume !== 'held' || run === carried?.runId) return resume;
+  return isSealed(phase) ? 'sealed' : 'discard';
+}
+
 /** How the run that was found is to be closed before a fresh one; `null`: it is this execution's to go on with. */
-function closedFirst({ resume, phase }: Admitted, { plan }: MirrorInput): CloseArgs['closing'] | null {
+function closedFirst(
+  resume: Admitted['resume'],
+  phase: Phase,
+  { plan }: MirrorInput,
+): CloseArgs['closing'] | null {
   switch (resume) {
     case 'discard':
       return 'discarded';

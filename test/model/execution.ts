@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ApplicationFailure, CancelledFailure } from '@temporalio/common';
 import type { CloseArgs, RunRef, StepResult } from '../../src/activities/results.ts';
 import type { BatchId } from '../../src/domain/ids.ts';
-import { isSealed, PHASES, type Phase } from '../../src/domain/run.ts';
+import { PHASES, type Phase } from '../../src/domain/run.ts';
 import { admission } from './admission.ts';
 import type { Call, World } from './world.ts';
 
@@ -64,10 +64,11 @@ export class Execution {
       );
       this.#ref = { run, firstRunId: this.firstRunId };
       this.#phase = phase;
-      // `held`: the answer that called it fresh, or sealed and taken over, was lost.
-      if (resume === 'fresh' || (resume === 'held' && !isSealed(phase))) this.began(run);
+      // Nothing is continued as new here; and an admission whose answer was lost is answered as it was.
+      if (resume === 'held') throw new Error('an execution holds a run that it was never told of');
+      if (resume === 'fresh') this.began(run);
       resumed ||= resume === 'sealed';
-      if (resume !== 'fresh' && resume !== 'held' && resume !== 'sealed') {
+      if (resume !== 'fresh' && resume !== 'sealed') {
         await this.#close(resume === 'discard' ? 'discarded' : resume);
         resumed = false;
         if (this.#request !== 'none') return this.#request;

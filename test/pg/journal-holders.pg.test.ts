@@ -5,7 +5,14 @@ import { type Epoch, epoch } from '../../src/domain/ids.ts';
 import { settleBatch } from '../../src/journal/batches.ts';
 import { heldRun, releaseLost } from '../../src/journal/release.ts';
 import { loadRun } from '../../src/journal/run-record.ts';
-import { admit, beginAttempt, closeRun, releaseRun } from '../../src/journal/runs.ts';
+import {
+  type AdmitRequest,
+  admit,
+  beginAttempt,
+  closeRun,
+  type Holder,
+  releaseRun,
+} from '../../src/journal/runs.ts';
 import { createTestJournal, stateOf, type TestJournal } from '../support/journal.ts';
 import { admission, holderNamed, rowsOf, ScriptedRun } from '../support/journal-run.ts';
 
@@ -111,6 +118,31 @@ describe('holders', () => {
     expect(await admit(journal.runtime, admission({ mirror: 'old', resumeAfter }))).toMatchObject({
       resume: 'fresh',
     });
+  });
+
+  test('an admission whose answer was lost is answered again as it was, until the holder has begun an attempt', async () => {
+    const first = admission({ mirror: 'unanswered' });
+    const again = async (request: AdmitRequest) => {
+      const before = await admit(journal.runtime, request);
+      expect(await admit(journal.runtime, { ...request, closedHolder: null })).toEqual(before);
+      if (before.kind !== 'admitted') throw new Error('not admitted');
+      return before;
+    };
+    expect(await again(first)).toMatchObject({ resume: 'fresh' });
+    const run = await ScriptedRun.open(journal.runtime, first);
+    expect(await again(first)).toMatchObject({ resume: 'held' });
+    const takeover = (holder: Holder, more: Partial<AdmitRequest> = {}) => {
+      const request = admission({ mirror: 'unanswered', closedHolder: holder.firstRunId, ...more });
+      return again(request).then(({ resume }) => ({ resume, holder: request.holder }));
+    };
+    const unsealed = await takeover(first.holder);
+    expect(unsealed.resume).toBe('discard');
+    run.attempt = await beginAttempt(journal.runtime, run.run, unsealed.holder, 'test');
+    await run.upToAdditions(rowsOf({ a: '1' }));
+    const sealed = await takeover(unsealed.holder);
+    expect(sealed.resume).toBe('sealed');
+    const expired = await takeover(sealed.holder, { resumeAfter: new Date(Date.now() + 60_000) });
+    expect(expired.resume).toBe('expired');
   });
 
   test('rule 10: an expired generation whose finish has started is resumed all the same', async () => {

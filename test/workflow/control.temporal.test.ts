@@ -8,6 +8,7 @@ import {
   BLOCKED,
   CLOSED,
   COUNTS,
+  continuing,
   DONE,
   failing,
   MORE,
@@ -47,9 +48,12 @@ const STOPPABLE: readonly (readonly ['init' | 'extract' | 'deliver' | 'finish', 
   ['finish', 'finish', { finish: [untilStopped(STOPPED)] }],
 ];
 
+/** The run may have begun in an execution before. */
+const IN_MIDST = continuing('1');
+
 describe.each(STOPPABLE)('in the activity %s of phase %s', (activity, phase, plan) => {
   test('cancel: it is told to stop, its answer waited for, the run let go, and nothing launched', async () => {
-    const act = await stage.start(plan);
+    const act = await stage.start(plan, IN_MIDST);
     await act.script.begun(activity);
     expect(await act.progress()).toMatchObject({ phase, control: 'none' });
     await act.handle.signal('cancel');
@@ -60,7 +64,7 @@ describe.each(STOPPABLE)('in the activity %s of phase %s', (activity, phase, pla
   });
 
   test('Temporal’s own cancel does the same, and the execution ends as cancelled', async () => {
-    const act = await stage.start(plan);
+    const act = await stage.start(plan, IN_MIDST);
     await act.script.begun(activity);
     await act.handle.cancel();
     expect(await act.ending()).toEqual({ kind: 'cancelled' });
@@ -70,7 +74,7 @@ describe.each(STOPPABLE)('in the activity %s of phase %s', (activity, phase, pla
   });
 
   test('abort: the run is closed after the activity has answered', async () => {
-    const act = await stage.start(plan);
+    const act = await stage.start(plan, IN_MIDST);
     await act.script.begun(activity);
     await act.handle.signal('abort');
     expect(await act.ending()).toMatchObject(aborted);
@@ -81,7 +85,7 @@ describe.each(STOPPABLE)('in the activity %s of phase %s', (activity, phase, pla
 
   test('pause: it is told to stop, nothing moves until resume, then the same step goes on', async () => {
     const [first] = plan[activity] ?? [];
-    const act = await stage.start({ ...plan, [activity]: [first, DONE] });
+    const act = await stage.start({ ...plan, [activity]: [first, DONE] }, IN_MIDST);
     await act.script.begun(activity);
     await act.handle.signal('pause');
     const paused = await act.untilWaiting('paused');

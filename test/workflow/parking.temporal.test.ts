@@ -6,7 +6,18 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DecideResult } from '../../src/activities/results.ts';
 import { startTimeSkipping } from '../support/temporal.ts';
-import { admitted, COUNTS, DONE, held, MORE, type Plan, Script, SHOWN, untilStopped } from './script.ts';
+import {
+  admitted,
+  COUNTS,
+  continuing,
+  DONE,
+  held,
+  MORE,
+  type Plan,
+  Script,
+  SHOWN,
+  untilStopped,
+} from './script.ts';
 import { type Act, Stage } from './stage.ts';
 
 const OTHER = `sha256:${'0'.repeat(64)}`;
@@ -224,10 +235,10 @@ describe('parked again', () => {
   test.each(['additions', 'removals'] as const)(
     'at the end of the %s: answered, the phase goes on',
     async (phase) => {
-      const act = await stage.start({
-        admit: [admitted('1', { resume: 'held', phase })],
-        deliver: [MORE, held(), DONE],
-      });
+      const act = await stage.start(
+        { admit: [admitted('1', { resume: 'held', phase })], deliver: [MORE, held(), DONE] },
+        continuing('1'),
+      );
       expect(await act.untilWaiting('parked')).toMatchObject({ phase, parked: { shown: SHOWN } });
       expect(await approved(act)).toBeNull();
       expect(await act.ending()).toMatchObject(completed);

@@ -4,7 +4,17 @@ import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { StepResult } from '../../src/activities/results.ts';
 import { startTimeSkipping } from '../support/temporal.ts';
-import { type Answer, admitted, BATCH, BLOCKED, CLOSED, COUNTS, DONE, UNRESOLVED } from './script.ts';
+import {
+  type Answer,
+  admitted,
+  BATCH,
+  BLOCKED,
+  CLOSED,
+  COUNTS,
+  continuing,
+  DONE,
+  UNRESOLVED,
+} from './script.ts';
 import { type Act, Stage } from './stage.ts';
 
 let env: TestWorkflowEnvironment;
@@ -123,9 +133,8 @@ test('rule 10: an abort while the finish is pending is too late where it is acce
 });
 
 test('a wish to poll that an execution did not come to is handed to its continuation', async () => {
-  const carried = { runId: '1', paused: false, control: 'none', resumed: false, parked: null, poll: true };
   const plan = { admit: [admitted('1', { resume: 'held', phase: 'additions' })] };
-  const act = await stage.start(plan, { mirror: 'vip-customers', carried });
+  const act = await stage.start(plan, continuing('1', { poll: true }));
   expect(await act.ending()).toMatchObject(completed);
   expect(deliveries(act).map((call) => 'pollNow' in call.args)).toEqual([true, false]);
 });

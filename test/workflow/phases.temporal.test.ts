@@ -5,7 +5,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { StepResult } from '../../src/activities/results.ts';
 import { PHASES, type Phase } from '../../src/domain/run.ts';
 import { startTimeSkipping } from '../support/temporal.ts';
-import { admitted, BATCH, BLOCKED, CLOSED, COUNTS, DONE, MORE, UNRESOLVED, wait } from './script.ts';
+import {
+  admitted,
+  BATCH,
+  BLOCKED,
+  CLOSED,
+  COUNTS,
+  continuing,
+  DONE,
+  MORE,
+  UNRESOLVED,
+  wait,
+} from './script.ts';
 import { Stage } from './stage.ts';
 
 let env: TestWorkflowEnvironment;
@@ -50,7 +61,7 @@ test('the table of this test is that of the domain', () => {
 });
 
 test.each(TABLE)('a run that had reached %s is taken up there, and not before', async (phase, first) => {
-  const act = await stage.start({ admit: [admitted('7', { resume: 'held', phase })] });
+  const act = await stage.start({ admit: [admitted('7', { resume: 'held', phase })] }, continuing('7'));
   expect(await act.ending()).toMatchObject(completed);
   const from = TABLE.findIndex(([, step]) => step === first);
   expect(act.script.steps).toEqual(['admit', ...TABLE.slice(from).map(([, step]) => step)]);
@@ -204,6 +215,18 @@ describe('a run that is taken over', () => {
       ...TABLE.map(([, step]) => step),
     ]);
   });
+
+  test.each([
+    ['extract', ['close:discarded', 'admit', 'init']],
+    ['finish', ['finish', 'promote', 'admit', 'init']],
+  ] as const)(
+    'by the very execution that began it, which Temporal has reset: the same, with a run in the phase %s',
+    async (phase, steps) => {
+      const act = await stage.start({ admit: [admitted('3', { resume: 'held', phase }), admitted('4')] });
+      expect(await act.ending()).toMatchObject({ kind: 'result', result: { runId: '4' } });
+      expect(act.script.steps.slice(1, 1 + steps.length)).toEqual(steps);
+    },
+  );
 
   test.each(['abort', 'cancel'])('but not where a control was asked for: %s', async (signal) => {
     const act = await stage.start({

@@ -8,6 +8,7 @@ import { ApplicationFailure, Context } from '@temporalio/activity';
 import type { ActivityFailureType } from '../../src/activities/failures.ts';
 import type { Activities } from '../../src/activities/index.ts';
 import type { AdmitResult, CloseResult, Held, StepResult } from '../../src/activities/results.ts';
+import type { Carried, MirrorInput } from '../../src/domain/messages.ts';
 import type { RunCounts } from '../../src/domain/run.ts';
 
 export type Name = keyof Activities;
@@ -68,6 +69,12 @@ export function admitted(run = '1', more: Partial<Admitted> = {}): Admitted {
     searchAttributes: false,
     ...more,
   };
+}
+
+/** What an execution is started with that continues another one, in the midst of a run. */
+export function continuing(runId: string, more: Partial<Carried> = {}): MirrorInput {
+  const carried: Carried = { runId, paused: false, control: 'none', resumed: false, parked: null, ...more };
+  return { mirror: 'vip-customers', carried };
 }
 
 const ALL_WELL: { readonly [N in Name]: readonly Answer<N>[] } = {
