@@ -127,8 +127,8 @@ export function tellRuns(traces: readonly RunTrace[], heldAfter: boolean): reado
 }
 
 function tellRun(trace: RunTrace, heldAfter: boolean): RunStory {
-  const isAccepted = trace.operation !== null && outcomeOf(trace.operation) === 'accepted';
-  const heldBefore = isAccepted ? trace.operation?.change !== 'add' : heldAfter;
+  const wasAccepted = trace.operation !== null && isAccepted(trace.operation);
+  const heldBefore = wasAccepted ? trace.operation?.change !== 'add' : heldAfter;
   const desired = desiredBy(trace, heldAfter);
   return {
     ...trace,
@@ -162,6 +162,11 @@ function withOperation(trace: RunTrace, operation: MemberOperation): Did {
   if (outcome === 'accepted') return DONE[operation.change];
   if (outcome !== 'unsettled') return outcome;
   return trace.state === 'open' ? 'pending' : 'never-sent';
+}
+
+/** Whether the destination has taken it: then it is in the log for good. */
+export function isAccepted(operation: MemberOperation): boolean {
+  return outcomeOf(operation) === 'accepted';
 }
 
 function outcomeOf({

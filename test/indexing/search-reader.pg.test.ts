@@ -3,7 +3,7 @@
 import { definitionOf } from '../../src/indexing/postgres/indexer.ts';
 import { postgresSearchReader } from '../../src/indexing/postgres/reader.ts';
 import { membershipSearch } from '../../src/indexing/postgres/search.ts';
-import { describeSearch } from '../contract/search-reader.contract.ts';
+import { describeSearch, foundIn } from '../contract/search-reader.contract.ts';
 import { SCHEMA } from '../support/index-scene.ts';
 
 describeSearch('an index of members in PostgreSQL', async (scene) => {
@@ -15,7 +15,7 @@ describeSearch('an index of members in PostgreSQL', async (scene) => {
     schema: SCHEMA,
   });
   return {
-    search: (search) => reader.search(search),
+    search: async (search) => foundIn(await reader.search(search)),
     close: () => reader.close(),
     async catchUp() {
       await scene.follow(indexer);

@@ -10,6 +10,7 @@ import { coarseSign, identityHas } from '../../domain/identity-text.ts';
 import { logPosition, sha256FromHex } from '../../domain/ids.ts';
 import { hashBytes } from '../../journal/batches.ts';
 import { big, date, type Row, text, textOrNull } from '../../journal/decode.ts';
+import { hasText } from '../../journal/text-filter.ts';
 import type {
   Answer,
   ChangeAction,
@@ -124,12 +125,10 @@ function searchSql(schema: string, { table }: KeptBuild, { text: searched }: Sea
       ? ''
       : searched.match === 'value'
         ? 'or word = $3 or more @> array[$3]'
-        : `or ${HAS_PART}`;
+        : `or ${hasText('identity', '$3')}`;
   return `select ${MEMBER} from ${schema}.rows_${table}
     where (identity_hash = any($1) ${way}) and ($2::text[] is null or mirror = any($2)) order by identity_hash, target_id`;
 }
-
-const HAS_PART = `strpos(lower(identity collate "C"), $3) > 0 or identity ~ '[^ -~]'`;
 
 async function searchRows(
   client: pg.PoolClient,
