@@ -996,23 +996,27 @@ begin
 end
 $$;
 
+-- Superseded generations whose rows are still there are few, however many there have been.
+create index generation_superseded on retl.generation (target_id, generation_id)
+  where state in ('superseded', 'kept') and rows_present;
+
 -- Drops the rows of superseded generations that neither a membership row nor a log entry refers to: those whose run
--- changed nothing, or whose operations hold their own bytes. At most p_limit at a time; returns how many it dropped.
-create function retl.prune(p_run bigint, p_limit integer) returns integer
+-- changed nothing, or whose operations hold their own bytes. Of one target, or of all (null); at most p_limit at a time. What
+-- somebody reads stays for the next time. Returns how many it dropped.
+create function retl.prune_generations(p_target bigint, p_limit integer) returns integer
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  v_target bigint;
   v_id bigint;
   v_dropped integer := 0;
 begin
-  select target_id into v_target from retl.run where run_id = p_run;
+  perform retl.require_bound(p_limit);
   for v_id in
     select g.generation_id from retl.generation g join retl.run r using (run_id)
-    where g.target_id = v_target and g.state in ('superseded', 'kept') and g.rows_present
+    where (p_target is null or g.target_id = p_target) and g.state in ('superseded', 'kept') and g.rows_present
       and (r.operations_hold_bytes or r.additions_end < r.first_sequence)
-    order by 1 limit p_limit for update of g
+    order by 1 limit p_limit for update of g skip locked
   loop
-    execute format('drop table if exists retl.generation_%s', v_id);
+    continue when not retl.drop_unused(array[format('retl.generation_%s', v_id)]);
     update retl.generation set rows_present = false where generation_id = v_id;
     v_dropped := v_dropped + 1;
   end loop;
@@ -1023,11 +1027,17 @@ begin
       and not exists (select from retl.generation g where g.generation_id = substr(c.relname, 12)::bigint)
     limit p_limit - v_dropped
   loop
-    execute format('drop table retl.generation_%s', v_id);
+    continue when not retl.drop_unused(array[format('retl.generation_%s', v_id)]);
     v_dropped := v_dropped + 1;
   end loop;
   return v_dropped;
 end
+$$;
+
+-- The same for the target of a run.
+create function retl.prune(p_run bigint, p_limit integer) returns integer
+  language sql security definer set search_path = pg_catalog, pg_temp as $$
+  select retl.prune_generations(target_id, p_limit) from retl.run where run_id = p_run
 $$;
 
 -- The border: the runtime role may call these and nothing else.
@@ -1038,7 +1048,7 @@ grant execute on function
   retl.mark_unknown, retl.mark_not_applied, retl.mark_refused, retl.mark_staged, retl.note_poll, retl.record_progress,
   retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.confirm_replacement,
   retl.apply_uploads, retl.record_replaced, retl.fold, retl.promote,
-  retl.close_run, retl.release_run, retl.prune
+  retl.close_run, retl.release_run, retl.prune, retl.prune_generations
   to retl_runtime;
 
 -- An operator's word on an unknown batch, or on a staged one whose jobs tell nothing any more (design.md section 6). It fences whatever attempt

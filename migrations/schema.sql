@@ -472,6 +472,7 @@ CREATE INDEX checkpoint_reference ON retl.checkpoint USING btree (reference);
 CREATE INDEX exception_run ON retl.exception USING btree (run_id);
 CREATE UNIQUE INDEX generation_promoted ON retl.generation USING btree (target_id) WHERE (state = 'promoted'::text);
 CREATE UNIQUE INDEX generation_run ON retl.generation USING btree (run_id) WHERE (state <> 'discarded'::text);
+CREATE INDEX generation_superseded ON retl.generation USING btree (target_id, generation_id) WHERE ((state = ANY (ARRAY['superseded'::text, 'kept'::text])) AND rows_present);
 CREATE INDEX generation_target ON retl.generation USING btree (target_id, generation_id);
 CREATE INDEX index_build_name ON retl.index_build USING btree (index_name, build_id);
 CREATE INDEX log_entry_run ON retl.log_entry USING btree (run_id);
@@ -504,12 +505,16 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXE
 
 -- Functions
 
+function retl.abandoned_runs(p_age_ms bigint, p_after bigint, p_limit integer)
+  returns TABLE(run_id bigint, released boolean, namespace text, cluster text, workflow_id text, first_run_id text), language plpgsql, stable, security definer, body sha256:1b7997a7751d8e9246d830b822ee8c3e657d1097cfa21f97d05daf8710c20ef6
 function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last bigint[])
   returns void, language plpgsql, security definer, body sha256:21825de68fd694f71bef99d73f91697314d0fc66efbcab5ea1d37c03370df3d6
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
 function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false)
   returns jsonb, language plpgsql, security definer, body sha256:c1f1a5726ed5bf43a06a921d430a6aebc3c493aba56b329e03281090d3f18171
+function retl.adopt_abandoned(p_run bigint, p_age_ms bigint, p_closed_holder text, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text)
+  returns boolean, language plpgsql, security definer, body sha256:89de19a06aad52f65dd3b20bb5f1fe1802e50e22bb992591b5155e9a7cb48b8a
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
   returns void, language sql, body sha256:6677394b3a954ffb50f30e30a68ca5912222ad48f98fc615c1bf34307e4ec11c
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
@@ -580,6 +585,8 @@ function retl.hold_compaction(p_index text, p_position bigint)
   returns jsonb, language plpgsql, security definer, body sha256:94da939d12014b0aa18c7a248d3cef10b7d7305f618b75ad5c0dc562fc416b41
 function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea)
   returns bigint, language plpgsql, body sha256:047bc3889f4f657201ae93278664bb92a9f15b31932cf48f41e1c61899e6c855
+function retl.is_abandoned(r retl.run, p_age_ms bigint)
+  returns boolean, language sql, stable, body sha256:c45458bb46c2834640542dac93d2b172b1d94ea88aa99608c4298137002534cf
 function retl.judge(p_run bigint)
   returns jsonb, language plpgsql, body sha256:a35d7a196b7b0db5a32720a3f15fdcc0455322e1e7e10b531fe6822df23759ab
 function retl.keep_outcome()
@@ -625,9 +632,11 @@ function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch 
 function retl.promote(p_run bigint, p_epoch bigint)
   returns void, language plpgsql, security definer, body sha256:42753a53c7ee7d8de28aa2c2860d909a1fdb6c8cda1f125dd3acbc2d2a782820
 function retl.prune(p_run bigint, p_limit integer)
-  returns integer, language plpgsql, security definer, body sha256:9830c19d99beb7fedcd10d7d16b74e5fc3dc667bc6ac2787fe2e39c234614b4e
+  returns integer, language sql, security definer, body sha256:1666c54e8eead91772d291e790217411a6ceaf0fcf46db251ef4be2821a70310
 function retl.prune_closed(p_age_ms bigint, p_rows integer)
   returns jsonb, language plpgsql, security definer, body sha256:ad0bb7e281eb636354ad9a1771ee17edf924f76f6f78c4051eb400a27d4800d3
+function retl.prune_generations(p_target bigint, p_limit integer)
+  returns integer, language plpgsql, security definer, body sha256:a96d88a008d080292ed87351e66c6b2384f7420d1ca9af3e0583045acd8413e3
 function retl.pruned_receipt()
   returns text, language sql, immutable, body sha256:cf2399022852233ae7849db998852a268520c8239f6d91a56faaab20bcde8254
 function retl.put_artifact(p_reference bytea, p_type text, p_bytes bytea)
@@ -666,6 +675,8 @@ function retl.release_run(p_run bigint, p_epoch bigint, p_how text, p_reason tex
   returns void, language plpgsql, security definer, body sha256:b530e613e1408a51d12ae12f4870b3b8fb5cbfda169a1ba15968cbf8d8a7c102
 function retl.removal_set(p_target bigint, p_generation bigint, OUT members bigint, OUT digest bytea)
   returns record, language plpgsql, stable, body sha256:c5fc295bbbd81448927461f2a4fbd8052661dd2141fa43ff4fe613d12e1f5540
+function retl.require_a_day(p_age_ms bigint)
+  returns void, language plpgsql, body sha256:e80dcab3417ffaff0435ac4f6adc21074cae4d1105b91572347409651ee35dcb
 function retl.require_all_accepted(r retl.run, p_action text, p_planned bigint)
   returns void, language plpgsql, body sha256:0673334cd11b20648e584ba401bdc96df935f8076e8d0524a38f371edbb0e41a
 function retl.require_baseline(r retl.run)
@@ -745,8 +756,10 @@ grant select on retl.revision to retl_runtime;
 grant select on retl.run to retl_runtime;
 grant select on retl.store to retl_runtime;
 grant select on retl.target to retl_runtime;
+grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.accept_import(bigint,bigint,bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint,boolean) to retl_runtime;
+grant execute on function retl.adopt_abandoned(bigint,bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_compaction(bigint) to retl_runtime;
@@ -777,6 +790,7 @@ grant execute on function retl.prepare_step(bigint,bigint,text,bytea,bytea,bigin
 grant execute on function retl.promote(bigint,bigint) to retl_runtime;
 grant execute on function retl.prune(bigint,integer) to retl_runtime;
 grant execute on function retl.prune_closed(bigint,integer) to retl_runtime;
+grant execute on function retl.prune_generations(bigint,integer) to retl_runtime;
 grant execute on function retl.put_artifact(bytea,text,bytea) to retl_runtime;
 grant execute on function retl.put_checkpoint(bigint,bigint,bytea,bytea,uuid,bytea) to retl_runtime;
 grant execute on function retl.record_baseline(bigint,bigint,text,text,text) to retl_runtime;
@@ -825,6 +839,7 @@ grant select (run_id, imported_at) on retl.import to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
 grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_inspector;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
+grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_inspector;
 grant execute on function retl.held_by(bigint,bytea) to retl_inspector;
 grant execute on function retl.rejected_identities(bigint[]) to retl_inspector;
 grant execute on function retl.rejections_since(bigint[]) to retl_inspector;
@@ -860,6 +875,7 @@ grant select on retl.revision to retl_reader;
 grant select on retl.run to retl_reader;
 grant select on retl.store to retl_reader;
 grant select on retl.target to retl_reader;
+grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_reader;
 grant execute on function retl.held_by(bigint,bytea) to retl_reader;
 grant execute on function retl.rejected_identities(bigint[]) to retl_reader;
 grant execute on function retl.rejections_since(bigint[]) to retl_reader;
@@ -894,6 +910,7 @@ grant select (revision_id, mirror_id, digest, created_at) on retl.revision to re
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_approver;
 grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_approver;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_approver;
+grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_approver;
 grant execute on function retl.decide(bigint,bytea,text,text,text,text) to retl_approver;
 grant execute on function retl.held_by(bigint,bytea) to retl_approver;
 grant execute on function retl.rejected_identities(bigint[]) to retl_approver;
