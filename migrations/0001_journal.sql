@@ -133,6 +133,15 @@ create table retl.run (
   parked_at timestamptz,
   parked_code text check (parked_code in ('unknown-baseline', 'empty-snapshot', 'max-removals', 'max-removal-share')),
 
+  -- why the newest attempt could not go on, in its own words, since when, and when it looks again by itself (null: not before
+  -- somebody comes); of a blocked run it holds until an attempt says otherwise, else until the next begins
+  wait_kind text check (wait_kind in ('waiting', 'pending', 'blocked')),
+  wait_code retl.code,
+  wait_batch retl.sha256,
+  wait_since timestamptz,
+  wait_until timestamptz,
+  wait_epoch bigint,
+
   -- native replacement only
   at_finish boolean not null default false, -- an accepted upload is evidence for the finish, and becomes true with it
   replacement_status text check (replacement_status in ('accepted')),
@@ -151,6 +160,8 @@ create table retl.run (
   check (additions_end >> 32 = run_id),
   check (removals_end >> 32 = run_id and removals_end >= additions_end),
   check (num_nulls(parked_at, parked_code) in (0, 2)),
+  check (num_nulls(wait_kind, wait_code, wait_since, wait_epoch) in (0, 4)),
+  check (wait_kind is not null or num_nonnulls(wait_batch, wait_until) = 0),
   check ((closing is null) = (closed_at is null)),
   check ((closing = 'completed') = (phase = 'complete')),
   check (closing is null or released is null),

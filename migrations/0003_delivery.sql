@@ -1043,7 +1043,7 @@ $$;
 -- The border: the runtime role may call these and nothing else.
 revoke all on all functions in schema retl from public;
 grant execute on function
-  retl.admit, retl.begin_attempt, retl.record_baseline, retl.create_candidate, retl.loaded, retl.seal, retl.plan,
+  retl.admit, retl.begin_attempt, retl.note_wait, retl.record_baseline, retl.create_candidate, retl.loaded, retl.seal, retl.plan,
   retl.guard, retl.decide, retl.rejected_in, retl.prepare_batches, retl.retry_batch, retl.prepare_step, retl.mark_sending, retl.mark_resending,
   retl.mark_unknown, retl.mark_not_applied, retl.mark_refused, retl.mark_staged, retl.note_poll, retl.record_progress,
   retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.confirm_replacement,

@@ -386,6 +386,12 @@ create table retl.run (
   operations_hold_bytes boolean,
   parked_at timestamp with time zone,
   parked_code text,
+  wait_kind text,
+  wait_code retl.code,
+  wait_batch retl.sha256,
+  wait_since timestamp with time zone,
+  wait_until timestamp with time zone,
+  wait_epoch bigint,
   at_finish boolean not null default false,
   replacement_status text,
   replaces_unknown boolean not null default false,
@@ -398,15 +404,17 @@ create table retl.run (
   constraint run_approval_deadline_ms_check CHECK (((approval_deadline_ms >= 0) AND (approval_deadline_ms <= '31622400000'::bigint))),
   constraint run_check CHECK ((num_nulls(rows_kept, kept_in) = ANY (ARRAY[0, 2]))),
   constraint run_check1 CHECK ((first_sequence = ((run_id << 32) + 1))),
-  constraint run_check10 CHECK (((strategy = 'snapshot-diff'::text) OR (on_rejection = 'stop'::text))),
+  constraint run_check10 CHECK (((strategy = 'native-replace'::text) OR ((NOT at_finish) AND (replacement_status IS NULL)))),
+  constraint run_check11 CHECK ((num_nonnulls(max_rejections, max_rejection_share) = ((on_rejection = 'tolerate'::text))::integer)),
+  constraint run_check12 CHECK (((strategy = 'snapshot-diff'::text) OR (on_rejection = 'stop'::text))),
   constraint run_check2 CHECK (((additions_end >> 32) = run_id)),
   constraint run_check3 CHECK ((((removals_end >> 32) = run_id) AND (removals_end >= additions_end))),
   constraint run_check4 CHECK ((num_nulls(parked_at, parked_code) = ANY (ARRAY[0, 2]))),
-  constraint run_check5 CHECK (((closing IS NULL) = (closed_at IS NULL))),
-  constraint run_check6 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
-  constraint run_check7 CHECK (((closing IS NULL) OR (released IS NULL))),
-  constraint run_check8 CHECK (((strategy = 'native-replace'::text) OR ((NOT at_finish) AND (replacement_status IS NULL)))),
-  constraint run_check9 CHECK ((num_nonnulls(max_rejections, max_rejection_share) = ((on_rejection = 'tolerate'::text))::integer)),
+  constraint run_check5 CHECK ((num_nulls(wait_kind, wait_code, wait_since, wait_epoch) = ANY (ARRAY[0, 4]))),
+  constraint run_check6 CHECK (((wait_kind IS NOT NULL) OR (num_nonnulls(wait_batch, wait_until) = 0))),
+  constraint run_check7 CHECK (((closing IS NULL) = (closed_at IS NULL))),
+  constraint run_check8 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
+  constraint run_check9 CHECK (((closing IS NULL) OR (released IS NULL))),
   constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text, 'imported'::text]))),
   constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
   constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
@@ -428,7 +436,8 @@ create table retl.run (
   constraint run_rows_kept_check CHECK ((rows_kept >= 0)),
   constraint run_run_id_check CHECK (((run_id >= 1) AND (run_id <= 2147483647))),
   constraint run_strategy_check CHECK ((strategy = ANY (ARRAY['snapshot-diff'::text, 'native-replace'::text]))),
-  constraint run_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id)
+  constraint run_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id),
+  constraint run_wait_kind_check CHECK ((wait_kind = ANY (ARRAY['waiting'::text, 'pending'::text, 'blocked'::text])))
 );
 create table retl.store (
   target_id bigint not null,
@@ -619,6 +628,8 @@ function retl.next_sweep(s retl.log_snapshot)
   returns retl.run, language sql, stable, body sha256:5ced93ef8b767c8047c0a18c632c27a03f18c1b95281dfdc512177e22c3cc1c0
 function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_next_poll_ms bigint)
   returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
+function retl.note_wait(p_run bigint, p_epoch bigint, p_kind text, p_code text, p_batch bytea, p_ms bigint)
+  returns void, language plpgsql, security definer, body sha256:3064437404c7749c431c408ed785f684f04be9b943735cc5a78ada992b5829d8
 function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text)
   returns jsonb, language plpgsql, security definer, body sha256:801f0b1179245d50ff08bc2ed5cec7a26b7ef233a3eb916a24f80d4a65fa0788
 function retl.operation_table(r retl.run)
@@ -783,6 +794,7 @@ grant execute on function retl.mark_sending(bigint,bigint,bytea,bigint) to retl_
 grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigint,text[],text[]) to retl_runtime;
 grant execute on function retl.mark_unknown(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.note_poll(bigint,bigint,bytea,text,bigint) to retl_runtime;
+grant execute on function retl.note_wait(bigint,bigint,text,text,bytea,bigint) to retl_runtime;
 grant execute on function retl.open_import(text,text,text,bytea,integer,bigint,text,text) to retl_runtime;
 grant execute on function retl.plan(bigint,bigint) to retl_runtime;
 grant execute on function retl.prepare_batches(bigint,bigint,text,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;

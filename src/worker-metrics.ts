@@ -11,7 +11,8 @@ import { gauge } from './activities/instruments.ts';
 import type { RunMetrics } from './activities/run-metrics.ts';
 import type { Logger } from './destinations/port.ts';
 import { RetlError } from './domain/errors.ts';
-import { CLOSINGS, OPEN_STATES } from './domain/metrics.ts';
+import { CLOSINGS } from './domain/metrics.ts';
+import { OPEN_STATES } from './domain/run.ts';
 import type { MetricsSettings } from './domain/settings.ts';
 import { JournalError } from './journal/errors.ts';
 import type { JournalPool } from './journal/runs.ts';
@@ -134,6 +135,7 @@ function kindOf(error: unknown): string {
 class MirrorGauges {
   readonly #held;
   readonly #open;
+  readonly #openWaits;
   readonly #openAge;
   readonly #sinceCompleted;
   readonly #outcome;
@@ -143,6 +145,7 @@ class MirrorGauges {
   constructor(meter: MetricMeter) {
     this.#held = gauge(meter, 'retl_members_held');
     this.#open = gauge(meter, 'retl_open_run');
+    this.#openWaits = gauge(meter, 'retl_open_run_waits_seconds');
     this.#openAge = gauge(meter, 'retl_open_run_age_seconds');
     this.#sinceCompleted = gauge(meter, 'retl_last_completed_age_seconds');
     this.#outcome = gauge(meter, 'retl_last_outcome');
@@ -155,6 +158,7 @@ class MirrorGauges {
     const { mirror, open } = signs;
     this.#held(signs.held, { mirror });
     for (const state of OPEN_STATES) this.#open(open?.state === state ? 1 : 0, { mirror, state });
+    this.#openWaits(open?.waits ?? 0, { mirror });
     this.#openAge(open?.age ?? 0, { mirror });
     this.#sinceCompleted(signs.sinceCompleted, { mirror });
     for (const outcome of CLOSINGS) this.#outcome(signs.lastOutcome === outcome ? 1 : 0, { mirror, outcome });

@@ -10,6 +10,7 @@ import { countRun, journalNow, loadRun } from '../journal/run-record.ts';
 import { type Admission, type AdmitRequest, admit, type Holder } from '../journal/runs.ts';
 import { holderOf } from './attempt.ts';
 import { bindDestination, sha256Bytes } from './binding.ts';
+import { busy } from './busy.ts';
 import type { Dependencies } from './deps.ts';
 import type { AdmitArgs, AdmitResult } from './results.ts';
 
@@ -19,12 +20,12 @@ export async function admitRun(deps: Dependencies, args: AdmitArgs): Promise<Adm
   let admission = await tryAdmit(deps, args.mirror, holder, null);
   if (admission.kind === 'busy') {
     const state = await askTemporal(deps, holder, admission.holder);
-    if (state !== 'closed') return refused(deps, busy(admission.holder, state));
+    if (state !== 'closed') return refused(deps, await busy(deps, args.mirror, admission.holder, state));
     admission = await tryAdmit(deps, args.mirror, holder, admission.holder.firstRunId);
   }
   switch (admission.kind) {
     case 'busy':
-      return refused(deps, busy(admission.holder, 'open'));
+      return refused(deps, await busy(deps, args.mirror, admission.holder, 'open'));
     case 'refused':
       return refused(deps, notAdmitted(args.mirror, admission));
     default: {
@@ -45,10 +46,6 @@ export async function admitRun(deps: Dependencies, args: AdmitArgs): Promise<Adm
 /** Foreseen, and in the words of every error: what it means, whom it is about, what to do. */
 function refused({ searchAttributes }: Dependencies, { code, message }: RetlError): AdmitResult {
   return { kind: 'refused', code, message, searchAttributes };
-}
-
-function busy(holder: Holder, state: 'open' | 'unknown'): RetlError {
-  return new RetlError('run.busy', { holder: nameOf(holder), 'its state': state });
 }
 
 function notAdmitted(mirror: string, refusal: Extract<Admission, { kind: 'refused' }>): RetlError {
@@ -149,8 +146,4 @@ const NOT_FOUND = 5;
 
 function isNotFound(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === NOT_FOUND;
-}
-
-function nameOf(holder: Holder): string {
-  return `${holder.namespace}/${holder.workflowId}`;
 }

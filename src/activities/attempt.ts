@@ -12,14 +12,17 @@ import type { RunCounts } from '../domain/run.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import { recordProgress } from '../journal/batches.ts';
 import { JournalError } from '../journal/errors.ts';
+import { noteWait } from '../journal/open-state.ts';
 import { countRun, loadRun, type RunRecord } from '../journal/run-record.ts';
 import { type Attempt, beginAttempt, type Holder } from '../journal/runs.ts';
 import { readStore } from '../journal/store.ts';
 import { type BoundDestination, bindDestination } from './binding.ts';
+import { withRetries } from './delivery/record.ts';
 import type { Dependencies } from './deps.ts';
 import { meteredWriter } from './metered-writer.ts';
 import { RequestStore } from './request-store.ts';
 import type { RunRef } from './results.ts';
+import { noteOf } from './wait-note.ts';
 
 const HEARTBEAT_MS = 2_000;
 
@@ -73,7 +76,7 @@ export async function withAttempt<T>(
     const attempt = await beginAttempt(deps.journal, id, holderOf(deps, ref.firstRunId), step);
     const record = await loadRun(deps.journal, id);
     deps.metrics.begin(record.mirror);
-    const result = await unlessSuperseded(work, {
+    const result = await unlessSuperseded(noting(work), {
       deps,
       attempt,
       record,
@@ -87,6 +90,17 @@ export async function withAttempt<T>(
   } finally {
     clearInterval(timer);
   }
+}
+
+/** What `work` comes to, once it is noted where that is a wait. */
+function noting<T>(work: (a: RunAttempt) => Promise<T>): (a: RunAttempt) => Promise<T> {
+  return async (a) => {
+    const result = await work(a);
+    const note = noteOf(result);
+    if (note === 'none' && a.record.noted) await withRetries(() => noteWait(a.deps.journal, a.attempt, null));
+    if (typeof note === 'object') await withRetries(() => noteWait(a.deps.journal, a.attempt, note));
+    return result;
+  };
 }
 
 /**

@@ -15,8 +15,7 @@ export function stateOf(run: RunSummary, asked: ParkedRun | null = null): string
   if (run.state !== 'open') return run.state;
   if (run.released !== null && isExpired(asked)) return `${run.released}, not approved in time`;
   if (run.released !== null) return `${run.released}, resumable`;
-  if (run.parked !== null) return `parked (${run.phase})`;
-  return isWaiting(run) ? `waiting (${run.phase})` : `running (${run.phase})`;
+  return `${run.doing?.state ?? 'running'} (${run.phase})`;
 }
 
 /** Nobody has answered, and nobody can any more: the next run closes it, and reads the source anew. */
@@ -30,14 +29,9 @@ const UNANSWERED: { readonly [state: string]: string } = {
   'guard-rejected': 'its removals were rejected',
 };
 
-/** An outcome that is unknown stops a run until it is verified, by the adapter or by a person. */
-function isWaiting(run: RunSummary): boolean {
-  return run.reason !== null || run.parked !== null || run.unknownBatches > 0;
-}
-
 export function stateStyle(run: RunSummary): Style {
   if (run.state === 'completed') return run.counts.rejected === 0 ? 'green' : 'yellow';
-  if (run.state === 'open') return run.released === null && !isWaiting(run) ? 'cyan' : 'yellow';
+  if (run.state === 'open') return run.doing?.state === 'running' ? 'cyan' : 'yellow';
   if (run.state === 'imported') return 'green';
   return run.state === 'aborted' || run.state === 'discarded' ? 'yellow' : 'red';
 }
@@ -49,7 +43,7 @@ export function ago(date: Date, now: number): string {
 
 /** @param asked what the guard asks, where that was looked up. */
 export function reasonOf(run: RunSummary, asked: ParkedRun | null = null): string {
-  const reason = run.reason ?? UNANSWERED[run.state];
+  const reason = run.reason ?? waitCode(run) ?? UNANSWERED[run.state];
   const parts = reason === undefined ? [] : [reason];
   if (run.state === 'completed' && run.counts.rejected > 0)
     parts.push(`${counted(run.counts.rejected, 'rejection')} tolerated`);
@@ -59,4 +53,10 @@ export function reasonOf(run: RunSummary, asked: ParkedRun | null = null): strin
   if (run.unknownBatches > 0) parts.push(`${counted(run.unknownBatches, 'outcome')} unknown`);
   if (underWay > 0) parts.push(`${counted(underWay, 'batch', 'batches')} under way`);
   return parts.join(', ');
+}
+
+/** Why a run that is held, and not parked, does not move. */
+function waitCode({ doing, released, parked }: RunSummary): string | undefined {
+  if (released !== null || parked !== null || doing === null) return undefined;
+  return doing.code ?? undefined;
 }

@@ -1,6 +1,7 @@
 /** One mirror in words: what it holds, how its last run stands, and what a person can do about it. */
 
 import { assertNever } from '../domain/assert-never.ts';
+import { neededWords, type Standstill, standstillOf } from '../domain/needed.ts';
 import type { ParkedRun } from '../journal/approvals.ts';
 import type { MirrorSummary, RunSummary } from '../journal/inspect.ts';
 import type { BatchView } from '../journal/resolve.ts';
@@ -35,9 +36,11 @@ export function detailLines({ summary, run, asks, live, unresolved, style, now }
     `last run  ${style(stateOf(run, asks))}${reason === '' ? '' : `: ${reason}`}`,
     `          run ${run.runId}, started ${ago(run.openedAt, now)}, ${run.holder}`,
     `          ${countsWords(run.counts)}`,
+    ...sinceLines(run, live, now),
     ...(words === null ? [] : [`now       ${words}`]),
     ...askedLines(asks, now),
-    ...unresolvedLines(run.mirror, unresolved, { now, isMoving: isMoving(live) }),
+    ...unresolved.map((batch, index) => `${index === 0 ? 'batches ' : '        '}  ${batchLine(batch, now)}`),
+    ...neededLines(run, live, asks),
   ];
 }
 
@@ -80,30 +83,22 @@ function liveWords(live: LiveState, mirror: string, now: number): string | null 
   }
 }
 
-/** Requests that are on their way are listed too; only an unknown one waits for a person, or one whose jobs are lost. */
-function unresolvedLines(
-  mirror: string,
-  batches: readonly BatchView[],
-  { now, isMoving }: { readonly now: number; readonly isMoving: boolean },
-): readonly string[] {
-  const lines = batches.map(
-    (batch, index) => `${index === 0 ? 'batches ' : '        '}  ${batchLine(batch, now)}`,
-  );
-  const needsPerson = batches.some(({ state, reason }) => state === 'unknown' || isLost(reason));
-  if (isMoving || !needsPerson) return lines;
-  return [
-    ...lines,
-    'Look at the destination, then say what became of each that is unknown, or whose jobs are lost:',
-    `  retl resolve ${mirror} <batch> --accepted | --not-applied --because "how you know"`,
-  ];
+/** How long it has been so, as the journal has it: a run that answers says so itself. */
+function sinceLines({ doing }: RunSummary, live: LiveState, now: number): readonly string[] {
+  if (live.kind === 'answers' || doing === null || doing.since === null) return [];
+  return [`          ${doing.state} since ${doing.since.toISOString()}, ${ago(doing.since, now)}`];
 }
 
-/** A run that tries again, asks, or sends by itself finds out what is unknown; only a blocked one waits for a person. */
-function isMoving(live: LiveState): boolean {
-  return live.kind === 'answers' && live.progress.waiting?.kind !== 'blocked';
+/** What a person has to do. A parked run's question says it in more words. */
+function neededLines(run: RunSummary, live: LiveState, asks: ParkedRun | null): readonly string[] {
+  const stands = standstill(run, live);
+  if (stands === null || asks !== null) return [];
+  const needed = neededWords(run.mirror, stands);
+  return needed === null ? [] : [`needs     ${needed}`];
 }
 
-/** The destination can tell nothing of the jobs that it was said to have begun. */
-function isLost(reason: string | null): boolean {
-  return reason?.startsWith('jobs-lost:') ?? false;
+/** What the run says of itself goes before what the journal has. A run that tries again by itself needs nobody. */
+function standstill({ doing }: RunSummary, live: LiveState): Standstill | null {
+  if (live.kind === 'answers') return live.progress.waiting;
+  return doing === null ? null : standstillOf(doing);
 }

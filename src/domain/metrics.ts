@@ -6,18 +6,6 @@
 
 import type { Closing } from './run.ts';
 
-/** What an open run is doing, as far as the journal can tell; a mirror has at most one open run. */
-export const OPEN_STATES = [
-  'running',
-  'waiting', // until a request that was proven not applied may go again
-  'pending', // the destination works on what it has taken
-  'parked', // the guard asks
-  'blocked', // an outcome is unknown, or nobody asks about staged work any more
-  'cancelled', // let go, and resumable, as the next
-  'failed',
-] as const;
-export type OpenState = (typeof OPEN_STATES)[number];
-
 /** Total, so that a new closing cannot be forgotten. */
 const OUTCOMES: { readonly [C in Closing]: true } = {
   completed: true,
@@ -107,6 +95,12 @@ export const METRICS = {
     unit: '',
     labels: ['mirror', 'state'],
     help: '1 for the state of the mirror’s open run, 0 for all others; all are 0 where none is open.',
+  },
+  retl_open_run_waits_seconds: {
+    kind: 'gauge',
+    unit: 's',
+    labels: ['mirror'],
+    help: 'Since the open run waits for what it waits for, or is parked or blocked; 0: it does not wait.',
   },
   retl_open_run_age_seconds: {
     kind: 'gauge',

@@ -48,15 +48,22 @@ export type Closing =
   | 'expired' // sealed too long ago to resume
   | 'imported'; // a baseline: accepted on a person's word, with nothing sent
 
+/** What an open run is doing, as far as the journal can tell; a mirror has at most one open run. */
+export const OPEN_STATES = [
+  'running',
+  'waiting', // tries again by itself: a destination that is away or slow, an answer that is being verified
+  'pending', // the destination works on what it has taken
+  'parked', // the guard asks
+  'blocked', // a person must decide, or nobody looks any more
+  'cancelled', // let go, and resumable, as the next
+  'failed',
+] as const;
+export type OpenState = (typeof OPEN_STATES)[number];
+
 /** How a run can stand, in the words people filter by: its closing, or what an open one is doing. */
 export const RUN_STATES = [
   'open', // not closed, whatever it is doing
-  'running',
-  'waiting', // for the destination, or until an outcome is known
-  'parked',
-  'blocked', // an outcome is unknown, whether somebody holds the run or it was let go for that
-  'cancelled', // let go, and resumable, as the next
-  'failed',
+  ...OPEN_STATES,
   'completed',
   'rejected',
   'aborted',
@@ -66,7 +73,7 @@ export const RUN_STATES = [
   'discarded',
   'expired',
   'imported',
-] as const;
+] as const satisfies readonly ('open' | OpenState | Closing)[];
 export type RunState = (typeof RUN_STATES)[number];
 
 /** Life of a batch. `settled` and `refused` are final; `not-applied` is final for this sending and may be retried. */

@@ -2,8 +2,10 @@
 
 import type pg from 'pg';
 import type { GuardCode } from '../domain/messages.ts';
+import type { Doing } from '../domain/needed.ts';
 import type { Phase, RunCounts, RunState } from '../domain/run.ts';
 import { date, dateOrNull, flag, number, one, text, textOrNull } from './decode.ts';
+import { DOING_COLUMNS, decodeDoing, doingOf } from './open-state.ts';
 import { openJournal, run } from './pool.ts';
 import { decodeCounts } from './run-record.ts';
 
@@ -29,8 +31,10 @@ export interface RunSummary {
   readonly counts: RunCounts;
   /** On their way, staged, or of unknown outcome. */
   readonly unresolvedBatches: number;
-  /** Those of unknown outcome: they are verified by the adapter, or wait for a person. */
+  /** Those of unknown outcome, or of whose jobs nothing can be told: they are verified by the adapter, or wait for a person. */
   readonly unknownBatches: number;
+  /** What an open run is doing, and why it does not move; `null`: it is closed. */
+  readonly doing: Doing | null;
 }
 
 /** One mirror with what its target is known to hold. */
@@ -62,11 +66,6 @@ export async function roleOf(journal: pg.Pool): Promise<string> {
   return text(one(await run(journal, 'select current_user::text as role')), 'role');
 }
 
-/** What became of a batch is unknown also where its destination can tell nothing of its jobs. */
-const isUnknown = (b: string) =>
-  `(${b}.state = 'unknown' or ${b}.state = 'staged' and ${b}.reason like 'jobs-lost:%')`;
-const HAS_UNKNOWN = `exists (select from retl.batch u where u.run_id = r.run_id and ${isUnknown('u')})`;
-
 const RUNS = `
   select r.run_id::text as run_id, m.name as mirror, coalesce(r.closing, 'open') as state, r.phase, r.reason,
     r.holder_namespace || '/' || r.holder_workflow_id as holder, r.released, r.opened_at, r.closed_at,
@@ -78,7 +77,7 @@ const RUNS = `
     coalesce(r.planned_removed, 0) as to_remove, coalesce(r.planned_unchanged, 0) as unchanged,
     b.added, b.changed, b.removed, b.rejected, b.refreshed, b.unresolved, b.unknown,
     case when r.refresh_after_ms is not null and r.strategy = 'snapshot-diff' then r.planned_refreshed end as to_refresh,
-    case when r.strategy = 'native-replace' then b.uploaded end as uploaded
+    case when r.strategy = 'native-replace' then b.uploaded end as uploaded, ${DOING_COLUMNS}
   from retl.run r
   join retl.mirror m using (mirror_id)
   left join lateral (
@@ -93,13 +92,11 @@ const RUNS = `
         as refreshed,
       coalesce(sum(b.accepted) filter (where b.action = 'upsert'), 0) as uploaded,
       count(*) filter (where b.state in ('sending', 'unknown', 'staged')) as unresolved,
-      count(*) filter (where ${isUnknown('b')}) as unknown
+      count(*) filter (where b.state = 'unknown' or b.state = 'staged' and b.reason like 'jobs-lost:%') as unknown
     from retl.batch b where b.run_id = r.run_id) b
+  left join ${doingOf('r')} d on true
   where ($1::text is null or m.name = $1)
-    and ($3::text[] is null or r.closing = any($3) or r.closing is null and $3 && array['open',
-      case when r.released is not null then r.released when r.parked_code is not null then 'parked'
-        when r.reason is not null or ${HAS_UNKNOWN} then 'waiting' else 'running' end,
-      case when r.released is null and ${HAS_UNKNOWN} then 'blocked' end])
+    and ($3::text[] is null or r.closing = any($3) or r.closing is null and $3 && array['open', d.state])
   order by r.run_id desc limit $2`;
 
 export interface RunsWanted {
@@ -131,6 +128,7 @@ export async function listRuns(
     counts: decodeCounts(row),
     unresolvedBatches: number(row, 'unresolved'),
     unknownBatches: number(row, 'unknown'),
+    doing: decodeDoing(row),
   }));
 }
 

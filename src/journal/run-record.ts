@@ -39,6 +39,8 @@ export interface RunRecord {
   readonly ageMs: number;
   /** Whether a request is sending, staged or unknown. */
   readonly unresolved: boolean;
+  /** Whether an earlier attempt has noted why it could not go on. */
+  readonly noted: boolean;
 }
 
 const RUN = `
@@ -48,7 +50,7 @@ const RUN = `
     r.removals_end, coalesce(r.operations_hold_bytes, false) as holds_bytes, t.held,
     floor(extract(epoch from clock_timestamp() - r.opened_at) * 1000)::bigint as age_ms,
     exists (select from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged'))
-      as unresolved
+      as unresolved, r.wait_kind is not null as noted
   from retl.run r
   join retl.mirror m using (mirror_id)
   join retl.target t on t.target_id = r.target_id
@@ -82,6 +84,7 @@ export async function loadRun(db: Queryable, id: RunId): Promise<RunRecord> {
     held: number(row, 'held'),
     ageMs: number(row, 'age_ms'),
     unresolved: flag(row, 'unresolved'),
+    noted: flag(row, 'noted'),
   };
 }
 

@@ -5,9 +5,9 @@
 
 import type pg from 'pg';
 import { type LogPosition, logPosition } from '../domain/ids.ts';
-import type { OpenState } from '../domain/metrics.ts';
-import type { Closing } from '../domain/run.ts';
+import type { Closing, OpenState } from '../domain/run.ts';
 import { big, number, one, type Row, text, textOrNull } from './decode.ts';
+import { doingOf } from './open-state.ts';
 import { consistently, run } from './pool.ts';
 
 export interface VitalSigns {
@@ -24,7 +24,12 @@ export interface MirrorSigns {
   /** Members that the target of its last run is known to hold. */
   readonly held: number;
   /** `null`: none is open. */
-  readonly open: { readonly state: OpenState; readonly age: number } | null;
+  readonly open: {
+    readonly state: OpenState;
+    readonly age: number;
+    /** Since it waits for what it waits for; 0: it does not wait. */
+    readonly waits: number;
+  } | null;
   /** Since a run last completed; since the mirror was first admitted where none ever has. */
   readonly sinceCompleted: number;
   /** How its last closed run ended; `null`: none was ever closed. */
@@ -42,9 +47,6 @@ export interface Unresolved {
 
 /** A journal that takes longer is away, for whoever looks every few seconds. */
 const LOOK_WITHIN = '5s';
-
-/** Nobody has asked about staged work for so long past its time: nobody will, before somebody sees to it. */
-const ASKED_NO_MORE = '5 minutes';
 
 const seconds = (since: string) =>
   `greatest(0, coalesce(extract(epoch from clock_timestamp() - ${since}), 0))::float8`;
@@ -65,14 +67,7 @@ export const MIRROR_SIGNS = `
     join retl.generation g on g.target_id = t.target_id and g.state = 'promoted' join retl.run r on r.run_id = g.run_id
     group by t.mirror_id)
   select m.name as mirror, coalesce(t.held, 0) + coalesce(f.more, 0) as held,
-    case
-      when l.closing is not null or l.run_id is null then null
-      when l.released is not null then l.released
-      when l.parked_code is not null then 'parked'
-      when b.unknown > 0 or b.forgotten > 0 then 'blocked'
-      when b.staged > 0 then 'pending'
-      when b.delayed > 0 then 'waiting'
-      else 'running' end as state,
+    d.state, case when d.state not in ('running', 'cancelled', 'failed') then ${seconds('d.since')} else 0 end as waits,
     ${seconds('l.opened_at')} as age, ${seconds('coalesce(c.at, m.created_at)')} as since_completed,
     (select p.closing from retl.run p where ${ofMirror('p')} and p.closing is not null
       order by p.mirror_id desc, p.run_id desc limit 1) as last_outcome,
@@ -86,13 +81,10 @@ export const MIRROR_SIGNS = `
   cross join lateral (
     select count(*) filter (where b.state = 'unknown') as unknown, count(*) filter (where b.state = 'staged') as staged,
       min(b.sent_at) filter (where b.state = 'unknown') as unknown_since,
-      min(b.staged_at) filter (where b.state = 'staged') as staged_since,
-      count(*) filter (where b.state = 'staged' and b.next_poll_at < clock_timestamp() - interval '${ASKED_NO_MORE}')
-        as forgotten,
-      count(*) filter (where b.state = 'not-applied' and b.retry_at > clock_timestamp()
-        and not exists (select from retl.batch s where s.retry_of = b.batch_id)) as delayed
+      min(b.staged_at) filter (where b.state = 'staged') as staged_since
     from retl.batch b
-    where b.run_id = l.run_id and l.closing is null and b.state in ('unknown', 'staged', 'not-applied')) b
+    where b.run_id = l.run_id and l.closing is null and b.state in ('unknown', 'staged')) b
+  left join ${doingOf('l')} d on true
   order by m.name`;
 
 const HEAD = 'select position, earliest from retl.log_head';
@@ -116,7 +108,7 @@ function decodeSigns(row: Row): MirrorSigns {
   return {
     mirror: text(row, 'mirror'),
     held: number(row, 'held'),
-    open: state === null ? null : { state, age: number(row, 'age') },
+    open: state === null ? null : { state, age: number(row, 'age'), waits: number(row, 'waits') },
     sinceCompleted: number(row, 'since_completed'),
     lastOutcome: textOrNull(row, 'last_outcome') as Closing | null,
     unknown: { batches: number(row, 'unknown'), age: number(row, 'unknown_age') },

@@ -3,6 +3,7 @@
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
 import { type Parked, type Progress, RUN_ATTRIBUTES, type Waiting } from '../domain/messages.ts';
+import { neededWords } from '../domain/needed.ts';
 import { reasonHint } from '../domain/reason-hints.ts';
 import type { Phase, RunCounts } from '../domain/run.ts';
 import type { Control } from './control.ts';
@@ -27,15 +28,12 @@ export const NO_COUNTS: RunCounts = {
   rejected: 0,
 };
 
-/** What to do about a wait, for people who look at the UI. */
-const ADVICE: Readonly<Record<Waiting['kind'], string>> = {
-  paused: 'Send the signal `resume` to go on, or `cancel`.',
+/** What comes of a wait by itself, for people who look at the UI; what needs them is said in words of its own. */
+const ADVICE: Readonly<Record<Exclude<Waiting['kind'], 'paused' | 'blocked' | 'parked'>, string>> = {
   retry:
     'It tries again by itself. The signal `resume` makes it look at once, but not send before the destination’s own delay is over.',
-  blocked: 'Look at the destination, then `retl resolve` the batch named here; `resume` asks again.',
   pending:
     'The destination has taken work and not finished it; nothing is sent twice. It asks again by itself; the signal `poll` asks at once.',
-  parked: 'It needs an answer: see below.',
   draining: 'Requests in flight are being finished and recorded.',
 };
 
@@ -165,7 +163,7 @@ export class View {
     const rate = this.#rate();
     if (rate !== null) lines.push('', rate);
     const waiting = this.#shownWaiting();
-    if (waiting !== null) lines.push('', waitingInWords(waiting));
+    if (waiting !== null) lines.push('', waitingInWords(this.mirror, waiting));
     const { parked } = this.parking;
     if (parked !== null) lines.push('', ...parkedInWords(this.mirror, parked));
     setCurrentDetails(lines.join('\n'));
@@ -177,17 +175,25 @@ function accepted({ added, changed, removed, refreshed = 0 }: RunCounts): number
   return added + changed + removed + refreshed;
 }
 
-function waitingInWords(waiting: Waiting): string {
+function waitingInWords(mirror: string, waiting: Waiting): string {
   const until = waiting.untilMs === null ? '' : `, until ${new Date(waiting.untilMs).toISOString()}`;
   const since = waiting.sinceMs === undefined ? '' : `, since ${new Date(waiting.sinceMs).toISOString()}`;
   const batch = waiting.batch === null ? '' : `, batch \`${waiting.batch}\``;
-  const settings = waiting.kind === 'blocked' && waiting.batch === null;
-  const advice = settings
-    ? 'Mend credentials, rights or settings; `resume` asks again.'
-    : ADVICE[waiting.kind];
   const hint = waiting.kind === 'blocked' ? reasonHint(waiting.code) : null;
   const meaning = hint === null ? '' : ` (${waiting.code}: ${hint}.)`;
-  return `**Waits (${waiting.kind}: ${waiting.code}${since}${until}${batch}).** ${advice}${meaning}`;
+  return `**Waits (${waiting.kind}: ${waiting.code}${since}${until}${batch}).** ${advice(mirror, waiting)}${meaning}`;
+}
+
+function advice(mirror: string, waiting: Waiting): string {
+  switch (waiting.kind) {
+    case 'parked':
+      return 'It needs an answer: see below.';
+    case 'paused':
+    case 'blocked':
+      return `It needs ${neededWords(mirror, waiting) ?? 'nothing'}.`;
+    default:
+      return ADVICE[waiting.kind];
+  }
 }
 
 /** What the guard asks, until when, and how to answer. */

@@ -79,6 +79,7 @@ const held = (mirror: string, runId: string): RunSummary => ({
   counts: NO_COUNTS,
   unresolvedBatches: 0,
   unknownBatches: 0,
+  doing: { state: 'running', code: null, batch: null, since: null },
 });
 
 test('what a workflow says is shown of its own run only: one that was refused, or waits to be admitted, is passed over', async () => {

@@ -13,6 +13,8 @@ import type { BatchView } from '../../src/journal/resolve.ts';
 import { shaHex } from '../support/journal-run.ts';
 import { COUNTS } from '../workflow/script.ts';
 
+const KEY: BatchKey = { mirror: 'm', run: runId(7n), action: 'upsert', operations: [], ordinal: 1 };
+const BATCH = batchId(KEY, shaHex);
 const RUN: RunSummary = {
   runId: '7',
   mirror: 'vip',
@@ -28,6 +30,7 @@ const RUN: RunSummary = {
   counts: COUNTS,
   unresolvedBatches: 1,
   unknownBatches: 1,
+  doing: { state: 'blocked', code: 'http-500', batch: BATCH, since: new Date(0) },
 };
 const SUMMARY = {
   mirror: 'vip',
@@ -38,9 +41,8 @@ const SUMMARY = {
   formerTargets: { targets: 0, members: 0 },
   lastRun: RUN,
 };
-const KEY: BatchKey = { mirror: 'm', run: runId(7n), action: 'upsert', operations: [], ordinal: 1 };
 const UNKNOWN: BatchView = {
-  batch: batchId(KEY, shaHex),
+  batch: BATCH,
   mirror: 'vip',
   runId: '7',
   closing: null,
@@ -87,11 +89,10 @@ function answers(waiting: Waiting | null): LiveState {
   return { kind: 'answers', progress };
 }
 
-function shown(live: LiveState, asks: ParkedRun | null = null): string {
+function shown(live: LiveState, asks: ParkedRun | null = null, run = RUN): string {
   const style = (text: string) => text;
-  return detailLines({ summary: SUMMARY, run: RUN, asks, live, unresolved: [UNKNOWN], style, now: 999 }).join(
-    '\n',
-  );
+  const unresolved = [UNKNOWN];
+  return detailLines({ summary: SUMMARY, run, asks, live, unresolved, style, now: 9_999 }).join('\n');
 }
 
 test('rule 3: what became of a batch is asked of a person where the run is blocked, not where it tries again by itself', () => {
@@ -106,6 +107,33 @@ test('rule 3: what became of a batch is asked of a person where the run is block
   expect(shown({ kind: 'unknown' })).toContain('retl resolve vip');
 });
 
+test.each([
+  ['blocked', 'connection-reset', BATCH, `retl resolve vip ${BATCH} --accepted`],
+  ['blocked', 'poll-deadline', BATCH, '`retl poll vip` asks once more'],
+  ['blocked', 'http-401', null, '`retl resume vip` asks again'],
+  ['blocked', 'nobody-looks', null, '`retl worker`'],
+  ['parked', 'max-removals', null, '`retl approve vip`'],
+] as const)(
+  'without Temporal, a run that is %s (%s) says since when, and what it needs',
+  (state, code, batch, needs) => {
+    const run = { ...RUN, doing: { state, code, batch, since: new Date(0) } };
+    const text = shown({ kind: 'unknown' }, null, run);
+    expect(text).toContain(`last run  ${state} (additions)`);
+    expect(text).toContain(`${state} since 1970-01-01T00:00:00.000Z, 10s ago`);
+    expect(text.split('\n').filter((line) => line.startsWith('needs     '))).toEqual([
+      expect.stringContaining(needs),
+    ]);
+  },
+);
+
+test.each(['running', 'waiting', 'pending', 'cancelled'] as const)(
+  'a run that is %s needs nobody',
+  (state) => {
+    const run = { ...RUN, doing: { state, code: 'http-503', batch: null, since: null } };
+    expect(shown({ kind: 'unknown' }, null, run)).not.toContain('needs ');
+  },
+);
+
 test('the deadline of a parked run is the journal’s own, whenever it is looked at', () => {
   expect(shown({ kind: 'unknown' }, ASKED)).toContain(ASKED.deadline.toISOString());
 });
@@ -115,7 +143,7 @@ test('a parked run whose time is over is not called resumable, and one that was 
   expect(stateOf(cancelled, ASKED)).toBe('cancelled, resumable');
   expect(stateOf(cancelled, { ...ASKED, leftMs: 0 })).toBe('cancelled, not approved in time');
   expect(stateOf(cancelled, { ...ASKED, leftMs: 0, verdict: 'approved' })).toBe('cancelled, resumable');
-  const closed = { ...RUN, state: 'guard-expired', unresolvedBatches: 0, unknownBatches: 0 };
+  const closed = { ...RUN, state: 'guard-expired', unresolvedBatches: 0, unknownBatches: 0, doing: null };
   expect(reasonOf(closed)).toBe('nobody answered what the guard asked in time');
   expect(reasonOf({ ...closed, reason: 'max-removals' })).toBe('max-removals');
 });

@@ -105,15 +105,20 @@ test('counts-last-attempt: an open run that nobody holds is never shown as runni
     counts: COUNTS,
     unresolvedBatches: 0,
     unknownBatches: 0,
+    doing: { state: 'running', code: null, batch: null, since: null },
   };
+  const waiting = {
+    ...run,
+    doing: { state: 'waiting', code: 'http-503', batch: null, since: null },
+  } as const;
   expect(stateOf(run)).toBe('running (additions)');
-  expect(stateOf({ ...run, reason: 'http-503' })).toBe('waiting (additions)');
+  expect([stateOf(waiting), reasonOf(waiting)]).toEqual(['waiting (additions)', 'http-503']);
   expect(stateOf({ ...run, released: 'cancelled' })).toBe('cancelled, resumable');
   expect(stateOf({ ...run, state: 'guard-rejected' })).toBe('guard-rejected');
   expect(reasonOf({ ...run, unresolvedBatches: 2 })).toBe('2 batches under way');
   const unknown = { ...run, reason: 'failed', unresolvedBatches: 3, unknownBatches: 2 };
   expect(reasonOf(unknown)).toBe('failed, 2 outcomes unknown, 1 batch under way');
-  expect(stateOf({ ...run, unresolvedBatches: 1, unknownBatches: 1 })).toBe('waiting (additions)');
+  expect(reasonOf({ ...waiting, released: 'failed', reason: 'worker.lost' })).toBe('worker.lost');
   // Rule 5: completed in spite of rejections is not as green as completed.
   const tolerant = { ...run, state: 'completed', counts: { ...COUNTS, rejected: 2 } };
   expect(reasonOf(tolerant)).toBe('2 rejections tolerated');

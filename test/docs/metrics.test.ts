@@ -5,7 +5,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { CLOSINGS, METRICS, type MetricName, OPEN_STATES } from '../../src/domain/metrics.ts';
+import { CLOSINGS, METRICS, type MetricName } from '../../src/domain/metrics.ts';
+import { OPEN_STATES } from '../../src/domain/run.ts';
 import { PROJECT, problemsOf, SECRETS } from '../config/support.ts';
 import { blocks, namesIn, page, rows, section } from './pages.ts';
 

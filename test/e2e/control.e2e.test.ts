@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listRuns } from '../../src/journal/inspect.ts';
 import { System } from '../support/system.ts';
 import { HttpScene } from '../support/system-destinations.ts';
 import { completedBy, ending, eventually } from '../support/system-scene.ts';
@@ -217,6 +218,26 @@ describe.concurrent('exclusivity', () => {
     await completedBy(first);
     expect(scene.audience.state.effects).toHaveLength(10);
     await scene.completed('started-by-hand');
+  });
+
+  test('two-writers: a second run is told what the open one waits for, and what it needs', async () => {
+    const scene = await HttpScene.create(system, 'two-blocked', { rows: 5 });
+    scene.audience.fault({ kind: 'reset', applied: true });
+    const handle = await scene.start('two-blocked-by-hand');
+    const batch = (await scene.untilWaiting(handle, 'blocked')).waiting?.batch;
+    const needed = `retl resolve ${scene.mirror} ${batch} --accepted`;
+    expect(await scene.run()).toMatchObject({ type: 'refused', message: expect.stringContaining(needed) });
+    // The journal alone says the same.
+    const [run] = await listRuns(system.journal, { mirror: scene.mirror, states: ['blocked'], limit: 1 });
+    expect(run?.doing).toMatchObject({ state: 'blocked', code: 'connection-reset', batch });
+    await handle.signal('pause');
+    await scene.untilWaiting(handle, 'paused');
+    const resumes = expect.stringContaining(`it is=paused (additions); it needs=\`retl resume`);
+    expect(await scene.run()).toMatchObject({ type: 'refused', message: resumes });
+    await resolve(batch, 'accepted');
+    await handle.signal('resume');
+    await completedBy(handle);
+    expect(scene.writes).toHaveLength(1);
   });
 
   test('two-writers: a second mirror of one target is refused before it reads anything', async () => {

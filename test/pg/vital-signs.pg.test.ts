@@ -2,8 +2,9 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { BatchId } from '../../src/domain/ids.ts';
-import { markNotApplied, markStaged, markUnknown, notePoll } from '../../src/journal/batches.ts';
+import { markNotApplied, markStaged, markUnknown } from '../../src/journal/batches.ts';
 import { listMirrors } from '../../src/journal/inspect.ts';
+import { noteWait } from '../../src/journal/open-state.ts';
 import { closeRun, releaseRun } from '../../src/journal/runs.ts';
 import { MIRROR_SIGNS, type MirrorSigns, readVitalSigns } from '../../src/journal/vital-signs.ts';
 import { GuardScene, HELD, members } from '../support/guard-scene.ts';
@@ -78,6 +79,7 @@ describe('the state of the open run', () => {
     const { run, id } = await sent(mirror);
     expect(await signsOf(mirror)).toMatchObject({ open: { state: 'running' }, unknown: NONE, staged: NONE });
     await markUnknown(run.db, run.attempt, id, 'lost');
+    await noteWait(run.db, run.attempt, { kind: 'blocked', code: 'lost', batch: id, ms: null });
     await age(id, 10);
     const signs = await signsOf(mirror);
     expect(signs).toMatchObject({ open: { state: 'blocked' }, unknown: { batches: 1 }, staged: NONE });
@@ -96,18 +98,17 @@ describe('the state of the open run', () => {
     expect(await stateOf(mirror)).toBe('running');
   });
 
-  test('pending while it is asked about, blocked once nobody asks any more', async () => {
+  test('pending while the destination works, with the age of its jobs and since when it waits', async () => {
     const mirror = scene.name();
     const { run, id } = await sent(mirror);
+    expect((await signsOf(mirror)).open?.waits).toBe(0);
     await markStaged(run.db, run.attempt, id, ['job-1'], '{}', 1_000, new Map());
     await age(id, 4);
+    await noteWait(run.db, run.attempt, { kind: 'pending', code: 'staged', batch: id, ms: 1_000 });
     const signs = await signsOf(mirror);
     expect(signs).toMatchObject({ open: { state: 'pending' }, staged: { batches: 1 }, unknown: NONE });
     expect(signs.staged.age).toBeGreaterThanOrEqual(240);
-    await age(id, 2);
-    expect(await stateOf(mirror)).toBe('blocked');
-    await notePoll(run.db, run.attempt, id, 'poll-http-500', 60_000);
-    expect(await stateOf(mirror)).toBe('pending');
+    expect(signs.open?.waits).toBeGreaterThanOrEqual(240);
   });
 
   test('parked while the guard asks; closed otherwise, it is no completion', async () => {

@@ -3,6 +3,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import type { TemporalClient } from '../../client/connect.ts';
 import type { StartOptions } from '../../client/start.ts';
+import { neededWords } from '../../domain/needed.ts';
 import { noteChangedTargets } from '../changed-target.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode, worstExit } from '../exit-codes.ts';
@@ -11,6 +12,7 @@ import { follow } from '../follow.ts';
 import { foreignRefusal } from '../foreign-run.ts';
 import type { Followed } from '../interrupts.ts';
 import { parkedWords } from '../parked-view.ts';
+import { waitingWords } from '../progress-view.ts';
 import { readPlan } from '../saved-plan.ts';
 import { addSelection, requiredMirrors } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
@@ -120,13 +122,23 @@ const ANSWER_WITHIN_MS = 2_500;
 /** Whoever starts a run that waits for them must be told so: it is their answer that is missing, not a start. */
 async function busy(temporal: TemporalClient, mirror: string, workflowId: string): Promise<Refusal> {
   const { readProgress } = await import('../../client/watch.ts');
-  const parked = (await readProgress(temporal, workflowId, ANSWER_WITHIN_MS))?.parked ?? null;
+  const progress = await readProgress(temporal, workflowId, ANSWER_WITHIN_MS);
+  const parked = progress?.parked ?? null;
   if (parked !== null)
     return new Refusal(
       EXIT.refused,
       'parked',
       `A run of ${mirror} waits for an answer (workflow ${workflowId}): ${parkedWords(parked)}.`,
       `Look with \`retl plan ${mirror} --identities\`, then answer: \`retl approve ${mirror}\` or \`retl reject ${mirror}\`.`,
+    );
+  const waiting = progress?.waiting ?? null;
+  const needed = waiting === null ? null : neededWords(mirror, waiting);
+  if (waiting !== null && needed !== null)
+    return new Refusal(
+      EXIT.refused,
+      waiting.kind,
+      `A run of ${mirror} is under way and stands still (workflow ${workflowId}): ${waitingWords(waiting, Date.now())}.`,
+      `It needs ${needed}. \`retl status ${mirror}\` shows it.`,
     );
   return new Refusal(
     EXIT.refused,
