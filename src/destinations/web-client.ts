@@ -54,6 +54,10 @@ export class ApiClient {
     learnSecrets(connection, this.redactor);
   }
 
+  get baseUrl(): string {
+    return this.#connection.base_url;
+  }
+
   /** Sends once; and once more where a stale token was refused, which proves that nothing was applied. */
   async send(request: ApiRequest): Promise<ApiResult> {
     const first = await authorize(this.#connection, this.#tokens);

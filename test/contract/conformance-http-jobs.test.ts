@@ -31,6 +31,12 @@ const APART = {
     results: { per_row: ROW, request: { path: '/jobs/{job}/results' } },
   },
 };
+const ON_PAGES = {
+  asynchronous: {
+    ...OPTIONS.asynchronous,
+    results: { per_row: ROW, request: { path: '/jobs/{job}/results' }, pages: { next: '/next' } },
+  },
+};
 
 let fake: FakeJobs;
 let gone: string;
@@ -44,7 +50,7 @@ beforeAll(async () => {
 
 afterAll(() => fake.stop());
 
-function harness(adapter: Adapter, more: object, apart = false): Harness {
+function harness(adapter: Adapter, more: object, apart = false, pageRows: number | null = null): Harness {
   const full: Written = { options: { ...OPTIONS, ...more }, connection: { auth: { bearer: TOKEN } } };
   return {
     adapter,
@@ -61,6 +67,7 @@ function harness(adapter: Adapter, more: object, apart = false): Harness {
     reset: async () => {
       fake.reset();
       fake.resultsApart = apart;
+      fake.pageRows = pageRows;
     },
     faults: {
       'answer-lost': () => void fake.writes.push({ answer: 'lost', applied: true }),
@@ -80,10 +87,11 @@ function harness(adapter: Adapter, more: object, apart = false): Harness {
 }
 
 test.each([
-  ['looked up by key', LOOKUP, false],
-  ['with results of their own', { ...LOOKUP, ...APART }, true],
-] as const)('http with jobs, %s, meets every check of the kit', async (_, more, apart) => {
-  const checks = conformanceChecks(harness(httpDestination, more, apart));
+  ['looked up by key', LOOKUP, false, null],
+  ['with results of their own', { ...LOOKUP, ...APART }, true, null],
+  ['with results on pages', { ...LOOKUP, ...ON_PAGES }, true, 1],
+] as const)('http with jobs, %s, meets every check of the kit', async (_, more, apart, pageRows) => {
+  const checks = conformanceChecks(harness(httpDestination, more, apart, pageRows));
   const failures: string[] = [];
   for (const check of checks)
     await check.run().catch((error: unknown) => failures.push(`${check.name}: ${String(error)}`));

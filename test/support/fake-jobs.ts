@@ -3,7 +3,8 @@
  * misbehaves on demand. A job takes effect when it ends, so that a test can tell staged work from done work.
  *
  *   POST, DELETE /members      starts a job: 202 {"job_id": …}
- *   GET /jobs/<id>             {"state": …, "results": […]}; results stand in `/jobs/<id>/results` where `resultsApart`
+ *   GET /jobs/<id>             {"state": …, "results": […]}; results stand in `/jobs/<id>/results` where `resultsApart`, and on
+ *                              pages of `pageRows` rows where that is set: {"next": <link>, "cursor": …}, or `?offset=`
  *   GET /keys/<key>            {"job_id": …} or 404; GET /search/<key>: {"jobs": [{"job_id": …}, …]}
  *   GET /members/<id>          {"member": {…}} or 404
  */
@@ -60,6 +61,10 @@ export class FakeJobs {
   /** Of the first answer and of polls that find a job running. */
   retryAfter: string | null = null;
   resultsApart = false;
+  /** Rows of a page of results; `null`: one page has them all. */
+  pageRows: number | null = null;
+  /** What a page names as the next one in place of that, by the number of the first row that it would have. */
+  nextPage: ((from: number) => unknown) | null = null;
   readonly #server: Server;
 
   private constructor() {
@@ -83,6 +88,8 @@ export class FakeJobs {
     this.polls = 0;
     this.retryAfter = null;
     this.resultsApart = false;
+    this.pageRows = null;
+    this.nextPage = null;
   }
 
   async stop(): Promise<void> {
@@ -120,7 +127,8 @@ export class FakeJobs {
   }
 
   async #read(path: string, outgoing: ServerResponse): Promise<void> {
-    const [, kind = '', name = '', part] = path.split('/');
+    const { pathname, searchParams } = new URL(path, this.url);
+    const [, kind = '', name = '', part] = pathname.split('/');
     const bad = kind === 'members' ? undefined : this.reads.shift();
     if (bad !== undefined) return misanswer(bad, outgoing);
     if (kind === 'search') {
@@ -134,18 +142,29 @@ export class FakeJobs {
     const job = this.jobs.find((one) => (kind === 'keys' ? one.key === name : one.id === name));
     if (job === undefined) return this.#json(outgoing, 404, { error: 'no such thing' });
     if (kind === 'keys') return this.#json(outgoing, 200, { job_id: job.id });
-    await this.#report(job, part === 'results', outgoing);
+    await this.#report(job, part === 'results', searchParams, outgoing);
   }
 
-  async #report(job: Job, results: boolean, outgoing: ServerResponse): Promise<void> {
+  async #report(job: Job, results: boolean, query: URLSearchParams, outgoing: ServerResponse): Promise<void> {
     if (job.polls > 0) {
       job.polls -= 1;
       return this.#json(outgoing, 200, { state: 'processing' }, true);
     }
     const rows = this.#end(job);
     const state = job.end.state ?? 'finished';
-    if (this.resultsApart) return this.#json(outgoing, 200, results ? { results: rows } : { state });
-    this.#json(outgoing, 200, { state, results: rows });
+    if (this.resultsApart && !results) return this.#json(outgoing, 200, { state });
+    const page = this.#page(rows, query, job.id);
+    this.#json(outgoing, 200, this.resultsApart ? page : { state, ...page });
+  }
+
+  #page(rows: unknown, query: URLSearchParams, job: string): object {
+    if (this.pageRows === null || !Array.isArray(rows)) return { results: rows };
+    const from = Number(query.get('cursor') ?? query.get('offset') ?? 0);
+    const end = from + Number(query.get('rows') ?? this.pageRows);
+    const path = this.resultsApart ? `/jobs/${job}/results` : `/jobs/${job}`;
+    const link = this.nextPage?.(end) ?? `${this.url}${path}?cursor=${end}`;
+    const more = end < rows.length ? { next: link, cursor: end } : { next: null };
+    return { results: rows.slice(from, end), ...more };
   }
 
   /** Takes effect, the first time. */

@@ -37,15 +37,55 @@ const resultsRequest = readOf('job')
     'a GET of its own for the results, once the job is done; not given: they stand in the answer of the poll',
   );
 
+const most = z
+  .int()
+  .min(1)
+  .max(10_000)
+  .default(100)
+  .describe(
+    'pages of one job at most; one that has more is asked about again, and blocked past its deadline',
+  );
+const query = z.string().regex(/^[^\s&=#?]+$/, 'must be the name of a query parameter');
+
+/** How the rows of a job follow on further pages. */
+const pages = z
+  .union(
+    [
+      z.strictObject({
+        next: pointer.describe(
+          'where a page has the link to the next one, or its cursor; absent, null or empty: it is the last',
+        ),
+        query: query
+          .optional()
+          .describe('the query parameter that takes the cursor; not given: it is a link'),
+        most,
+      }),
+      z.strictObject({
+        offset: query.describe(
+          'the query parameter that takes the number of rows that were read; a page without rows is the last',
+        ),
+        limit: z
+          .strictObject({ query, rows: z.int().min(1).max(1_000_000) })
+          .optional()
+          .describe('the query parameter that takes how many rows a page is to have'),
+        most,
+      }),
+    ],
+    { error: 'must be `{next: <pointer>}`, `{next: <pointer>, query: <name>}` or `{offset: <name>}`' },
+  )
+  .optional()
+  .describe('how the rows go on where one answer does not hold them all; not given: it does');
+export type ResultPaging = NonNullable<z.output<typeof pages>>;
+
 const results = z.union(
   [
-    z.strictObject({ per_row: perRow.omit({ statuses: true }), request: resultsRequest }),
-    z.strictObject({ by_list: byList, request: resultsRequest }),
+    z.strictObject({ per_row: perRow.omit({ statuses: true }), request: resultsRequest, pages }),
+    z.strictObject({ by_list: byList, request: resultsRequest, pages }),
     z.strictObject({ per_request: perRequest.omit({ statuses: true }), request: resultsRequest }),
   ],
   {
     error:
-      'must be `{per_row: …}`, `{by_list: …}` or `{per_request: {expect: …}}`, each with or without `request`',
+      'must be `{per_row: …}`, `{by_list: …}` or `{per_request: {expect: …}}`, each with or without `request`, the first two with `pages` where there are several',
   },
 );
 export type JobResults = z.output<typeof results>;

@@ -9,9 +9,10 @@ import { type ReplyContent, readContent } from '../web-reply.ts';
 import { retryAfterMs } from '../web-retry-after.ts';
 import type { Reply } from '../web-transport.ts';
 import { meets, REASON_LIMIT, reasonOf, receiptOf } from './answer.ts';
-import type { Asynchronous, ByList, JobResults } from './job-options.ts';
+import type { Asynchronous, ByList, ResultPaging } from './job-options.ts';
 import { at, field } from './json-pointer.ts';
 import type { HttpOptions } from './options.ts';
+import { firstPage, nextPage } from './result-pages.ts';
 import { attributeRows, type ListedRow, listRows, reasonText } from './rows.ts';
 import { fillPath } from './url.ts';
 
@@ -22,10 +23,18 @@ export interface StagedWork {
   readonly operations: readonly Operation[] | null;
 }
 
-/** A job that has ended well, with the answer that holds its results. */
-interface DoneJob {
+/** An answer about a job that could be read. */
+interface Read {
+  readonly kind: 'read';
+  /** Below the base URL: what was asked for. */
+  readonly path: string;
   readonly reply: Reply;
   readonly content: ReplyContent;
+}
+
+/** What a job that has ended tells of its rows, from all pages; `null`: nothing that could be attributed. */
+interface EndedJob extends Read {
+  readonly rows: readonly ListedRow[] | null;
 }
 
 export class JobReader {
@@ -43,34 +52,39 @@ export class JobReader {
 
   /** Asks for each job of a batch; the first that has not ended well answers for the batch. */
   async poll(work: StagedWork): Promise<PollOutcome> {
-    const done: DoneJob[] = [];
+    const done: EndedJob[] = [];
     for (const job of work.jobIds) {
-      const asked = await this.#read(this.#jobs.poll, job, work);
+      const { request } = this.#jobs.results;
+      const asked = await this.#ask(this.#jobs.poll, job, work, request === undefined);
       if (asked.kind !== 'read') return asked;
       const state = at(asked.content.kind === 'json' ? asked.content.value : undefined, this.#jobs.state.at);
-      const ended = this.#hasEnded(state, asked, work);
+      const ended = await this.#hasEnded(state, asked, work);
       if (ended !== null) return ended;
-      const { request } = this.#jobs.results;
-      const results = request === undefined ? asked : await this.#read(request, job, work);
+      const results = request === undefined ? asked : await this.#ask(request, job, work, true);
       if (results.kind !== 'read') return results;
-      done.push(results);
+      const told = await this.#withRows(results, work);
+      if (told.kind !== 'read') return told;
+      done.push(told);
     }
     return this.#settle(done, work);
   }
 
   /** `null`: the job is done, and its results are to be read. */
-  #hasEnded(state: unknown, { reply, content }: DoneJob, work: StagedWork): PollOutcome | null {
+  async #hasEnded(state: unknown, asked: Read, work: StagedWork): Promise<PollOutcome | null> {
     const { running, done, failed } = this.#jobs.state;
     const is = (values: readonly unknown[]) => values.includes(state);
     if (is(done)) return null;
-    if (is(running)) return this.#wait(work, reply);
+    if (is(running)) return this.#wait(work, asked.reply);
     if (!is(failed)) return { kind: 'unknown', code: 'job-state-not-understood' };
     // Failed as a whole, and yet it may tell of each operation what became of it.
-    const told = work.jobIds.length === 1 ? this.#settle([{ reply, content }], work) : null;
-    if (told?.kind === 'settled') return told;
-    if (this.#jobs.failed === 'unknown' || this.#claimsAcceptance(content))
-      return { kind: 'missing', code: 'job-failed' };
-    return { kind: 'refused', code: 'job-failed', reason: reasonOf(reply, this.#client) };
+    const told = await this.#withRows(asked, work);
+    if (told.kind !== 'read') return told;
+    const settled = work.jobIds.length === 1 ? this.#settle([told], work) : null;
+    if (settled?.kind === 'settled') return settled;
+    // Under a state that says "failed, nothing applied" an accepted row is a contradiction.
+    const claims = told.rows?.some(({ outcome }) => outcome?.kind === 'accepted') === true;
+    if (this.#jobs.failed === 'unknown' || claims) return { kind: 'missing', code: 'job-failed' };
+    return { kind: 'refused', code: 'job-failed', reason: reasonOf(asked.reply, this.#client) };
   }
 
   #wait({ jobIds, receipt }: StagedWork, reply: Reply): PollOutcome {
@@ -78,18 +92,54 @@ export class JobReader {
     return { kind: 'staged', jobIds, receipt, ...(wait === null ? {} : { pollAfterMs: wait }) };
   }
 
-  async #read(
-    read: ApiRead,
-    job: string,
-    work: StagedWork,
-  ): Promise<PollOutcome | ({ readonly kind: 'read' } & DoneJob)> {
+  async #ask(read: ApiRead, job: string, work: StagedWork, holdsRows: boolean): Promise<PollOutcome | Read> {
     const path = fillPath(read.path, { job });
     if (path === null) return { kind: 'missing', code: 'job-not-addressable' };
-    const result = await this.#client.send(getRequest(path, read.headers));
+    return this.#read(holdsRows ? firstPage(path, this.#paging) : path, read.headers, work);
+  }
+
+  async #read(path: string, headers: ApiRead['headers'], work: StagedWork): Promise<PollOutcome | Read> {
+    const result = await this.#client.send(getRequest(path, headers));
     if (result.kind !== 'reply' || result.status !== 200) return this.#unanswered(result, work);
     const content = readContent(result);
-    if (content.kind === 'json') return { kind: 'read', reply: result, content };
+    if (content.kind === 'json') return { kind: 'read', path, reply: result, content };
     return { kind: 'unknown', code: content.kind === 'unreadable' ? content.code : 'job-not-understood' };
+  }
+
+  get #paging(): ResultPaging | undefined {
+    const { results } = this.#jobs;
+    return 'pages' in results ? results.pages : undefined;
+  }
+
+  /**
+   * The rows of every page, each held only until its rows are read. A page that does not come leaves the job as it was, and all of
+   * them are read anew; where more rows are told of than were sent, no further page could mend that.
+   */
+  async #withRows(first: Read, work: StagedWork): Promise<PollOutcome | EndedJob> {
+    const { request } = this.#jobs.results;
+    const { headers } = request ?? this.#jobs.poll;
+    const told = work.operations === null ? null : this.#listed(first.content);
+    if (told === null) return { ...first, rows: null };
+    const rows = [...told];
+    const paths = [first.path];
+    let page: Read = first;
+    for (let lastRows = rows.length; rows.length <= (work.operations?.length ?? 0); ) {
+      const read = { paths, rows: rows.length, lastRows };
+      const next = nextPage(this.#client.baseUrl, page.content, this.#paging, read);
+      if (next.kind === 'last') break;
+      if (next.kind === 'unusable') return { kind: 'unknown', code: next.code };
+      const answer = await this.#read(next.path, headers, work);
+      // A page that is gone is none of a job that is not known.
+      if (answer.kind === 'missing') return { kind: 'unknown', code: answer.code };
+      if (answer.kind !== 'read') return answer;
+      const listed = this.#listed(answer.content);
+      if (listed === null) return { kind: 'unknown', code: 'reply-lacks-ids' };
+      rows.push(...listed);
+      paths.push(next.path);
+      page = answer;
+      lastRows = listed.length;
+    }
+    return { ...first, rows };
   }
 
   /** No answer about the job: it is as it was. A job that is not known proves nothing either, and will not come back. */
@@ -103,7 +153,7 @@ export class JobReader {
     return later === null ? { kind: 'unknown', code } : this.#wait(work, result);
   }
 
-  #settle(done: readonly DoneJob[], { operations, jobIds }: StagedWork): PollOutcome {
+  #settle(done: readonly EndedJob[], { operations, jobIds }: StagedWork): PollOutcome {
     const { results } = this.#jobs;
     const [first] = done;
     if (first === undefined) return { kind: 'missing', code: 'job-not-addressable' };
@@ -114,8 +164,7 @@ export class JobReader {
       return agrees ? { kind: 'accepted', receipt } : { kind: 'unknown', code: 'reply-not-understood' };
     }
     const listed: ListedRow[] = [];
-    for (const { content } of done) {
-      const rows = this.#listed(content, results);
+    for (const { rows } of done) {
       if (rows === null) return { kind: 'unknown', code: 'reply-lacks-ids' };
       listed.push(...rows);
     }
@@ -124,17 +173,12 @@ export class JobReader {
     return rows.kind === 'unknown' ? rows : { kind: 'settled', outcomes: rows.outcomes, receipt };
   }
 
-  #listed(content: ReplyContent, results: JobResults): readonly ListedRow[] | null {
+  #listed(content: ReplyContent): readonly ListedRow[] | null {
+    const { results } = this.#jobs;
     if (content.kind !== 'json') return null;
     const words = (text: string) => this.#client.redactor.clean(text, REASON_LIMIT);
     if ('per_row' in results) return listRows(content.value, results.per_row, words);
     return 'by_list' in results ? listedApart(content.value, results.by_list, words) : null;
-  }
-
-  /** Under a state that says "failed, nothing applied" an accepted row is a contradiction. */
-  #claimsAcceptance(content: ReplyContent): boolean {
-    const rows = this.#listed(content, this.#jobs.results);
-    return rows?.some(({ outcome }) => outcome?.kind === 'accepted') === true;
   }
 }
 
