@@ -20,6 +20,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker, type WorkerOptions } 
 import type { Dependencies } from './activities/deps.ts';
 import { createActivities } from './activities/index.ts';
 import { createIndexActivities, wakeIndexes } from './activities/index-follow.ts';
+import { createMaintenanceActivities } from './activities/maintain.ts';
 import { RunMetrics } from './activities/run-metrics.ts';
 import { expectValid, loadBase } from './config/load.ts';
 import { metricsPace, resolveMetrics } from './config/metrics-schema.ts';
@@ -80,7 +81,14 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
       namespace: connection.namespace,
       taskQueue: resolveText(base.temporal.taskQueue, env, readFile),
       ...workflowCode(setup.workflowBundle),
-      activities: { ...createActivities(dependencies), ...createIndexActivities(indexes) },
+      activities: {
+        ...createActivities(dependencies),
+        ...createIndexActivities(indexes),
+        ...createMaintenanceActivities({
+          runs: dependencies,
+          retention: async () => expectValid(await loadBase(setup.projectDir)).maintenance,
+        }),
+      },
       maxConcurrentActivityTaskExecutions: ACTIVITIES_AT_ONCE,
       maxHeartbeatThrottleInterval: '2 seconds',
       defaultHeartbeatThrottleInterval: '2 seconds',

@@ -99,8 +99,8 @@ export function settledBy(
 }
 
 /** Only an answer of the very cluster and namespace that the holder lives in says anything about it. */
-async function askTemporal(
-  deps: Dependencies,
+export async function askTemporal(
+  deps: Pick<Dependencies, 'cluster'>,
   me: Holder,
   holder: Holder,
 ): Promise<'open' | 'closed' | 'unknown'> {

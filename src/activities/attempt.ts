@@ -142,7 +142,10 @@ export interface OpenWriter {
  * up), nothing of it may be sent there, nor anything that is not found there be taken for absent.
  * @throws RetlError `run.target-moved` and others; JournalError
  */
-export async function withWriter<T>(a: RunAttempt, work: (w: OpenWriter) => Promise<T>): Promise<T> {
+export async function withWriter<T>(
+  a: Pick<RunAttempt, 'deps' | 'attempt' | 'record' | 'settings'>,
+  work: (w: OpenWriter) => Promise<T>,
+): Promise<T> {
   const destination = bindDestination(a.deps, a.settings);
   if (destination.targetKey !== a.record.targetKey)
     throw new RetlError('run.target-moved', {

@@ -1,6 +1,7 @@
 /** What activities count as they work: once for each request, page or step, never for each member. */
 
 import type { MetricMeter } from '@temporalio/common';
+import type { MaintenanceCounts } from '../domain/maintenance.ts';
 import { CodeLabels } from '../domain/metrics.ts';
 import type { Action } from '../domain/request.ts';
 import { counter, histogram } from './instruments.ts';
@@ -35,6 +36,7 @@ export class RunMetrics {
   readonly #duration;
   readonly #bytes;
   readonly #interruptions;
+  readonly #removed;
 
   constructor(meter: MetricMeter) {
     this.#rows = counter(meter, 'retl_source_rows_total');
@@ -43,6 +45,7 @@ export class RunMetrics {
     this.#duration = histogram(meter, 'retl_request_duration_seconds');
     this.#bytes = counter(meter, 'retl_request_bytes_total');
     this.#interruptions = counter(meter, 'retl_interruptions_total');
+    this.#removed = counter(meter, 'retl_maintenance_removed_total');
   }
 
   /** Lets the mirror's counts begin at 0, so that the first rejection is seen as a rise. */
@@ -68,6 +71,11 @@ export class RunMetrics {
 
   bytes(mirror: string, action: Action, bytes: number): void {
     this.#bytes(bytes, { mirror, action });
+  }
+
+  /** Counts what a step of maintenance came to. */
+  maintained(counts: Partial<MaintenanceCounts>): void {
+    for (const [what, count] of Object.entries(counts)) if (count > 0) this.#removed(count, { what });
   }
 
   /** Counts the result of a step where it is an interruption. */

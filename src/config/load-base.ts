@@ -23,6 +23,7 @@ import {
 import { indexSettings } from './index-schema.ts';
 import { issueProblems, valueAt } from './issue-problems.ts';
 import { plainOptions } from './json-value.ts';
+import { maintenanceSettings } from './maintenance-schema.ts';
 import { metricsSettings } from './metrics-schema.ts';
 import type { Path, Problem } from './problem.ts';
 import { type DefaultsInput, type ProjectInputFile, projectInput } from './project-schema.ts';
@@ -35,7 +36,7 @@ export const PROJECT_FILE = 'retl.yaml';
 /** `retl.yaml` alone: enough to reach the journal and Temporal while a mirror or a connection is broken. */
 export type BaseSettings = Pick<
   ProjectSettings,
-  'journal' | 'temporal' | 'metrics' | 'indexes' | 'environment'
+  'journal' | 'temporal' | 'metrics' | 'indexes' | 'maintenance' | 'environment'
 >;
 
 export interface Base {
@@ -233,6 +234,7 @@ function baseSettings(input: ProjectInputFile, environment: string | null): Base
     temporal,
     metrics: metricsSettings(input.metrics),
     indexes: indexSettings(input.indexes),
+    maintenance: maintenanceSettings(input.maintenance),
     environment,
   };
 }

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { indexesInput } from './index-schema.ts';
+import { maintenanceInput } from './maintenance-schema.ts';
 import { metricsInput } from './metrics-schema.ts';
 import { scheduleDefaultsInput } from './schedule-schema.ts';
 import { REFERENCE_FORMS } from './secrets.ts';
@@ -84,6 +85,7 @@ const environmentInput = z.strictObject({
   temporal: temporalInput.optional(),
   metrics: metricsInput.optional(),
   indexes: indexesInput.optional(),
+  maintenance: maintenanceInput.optional(),
   connections: z
     .record(
       connectionName,
@@ -101,6 +103,7 @@ export const projectInput = z.strictObject({
   temporal: temporalInput.optional(),
   metrics: metricsInput.optional(),
   indexes: indexesInput.optional(),
+  maintenance: maintenanceInput.optional(),
   connections: z
     .record(connectionName, connectionInput.describe('{type} and the options of that type'))
     .describe('the systems that mirrors read from and write to, by name'),
@@ -112,7 +115,7 @@ export const projectInput = z.strictObject({
         .regex(ENVIRONMENT_NAME)
         .describe('a name of lower-case letters, digits, `_` and `-`, beginning with a letter'),
       environmentInput.describe(
-        '{journal, temporal, metrics, indexes, connections, defaults}, the keys that differ',
+        '{journal, temporal, metrics, indexes, maintenance, connections, defaults}, the keys that differ',
       ),
     )
     .describe('variants of this file, chosen with --env or RETL_ENV: what differs in each')

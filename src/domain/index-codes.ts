@@ -3,6 +3,11 @@
 import type { CodeInfo } from './code-info.ts';
 
 export const INDEX_CODES = {
+  'log.broken': {
+    meaning: 'The log is not what was written; nothing of it was compacted.',
+    remedy: '`retl log verify` says where, and docs/log.md what to do.',
+    recourse: 'fix',
+  },
   'index.schema-changed': {
     meaning: 'The index was built at another schema version than this release’s.',
     remedy:

@@ -65,6 +65,12 @@ export const METRICS = {
     labels: ['mirror', 'step', 'kind', 'code'],
     help: 'Times that a step ended before its work was done, and why.',
   },
+  retl_maintenance_removed_total: {
+    kind: 'counter',
+    unit: 'things',
+    labels: ['what'],
+    help: 'What maintenance has taken away, by kind; `putOff`: what it could not take away this time.',
+  },
   // From the journal, every few seconds; each worker tells the same.
   retl_journal_up: {
     kind: 'gauge',

@@ -3,7 +3,8 @@
  * stores. Secrets stand in it by reference only (`${env:NAME}`, `${file:path}`).
  */
 
-import type { ScheduleTable } from './schedule.ts';
+import type { RetentionSettings } from './maintenance.ts';
+import type { ScheduleSettings, ScheduleTable } from './schedule.ts';
 import type { SourceValue } from './source-row.ts';
 
 export type Options = { readonly [key: string]: SourceValue };
@@ -149,6 +150,12 @@ export interface IndexSettings {
   readonly holdsLog: boolean;
 }
 
+/** `maintenance` of `retl.yaml`. */
+export interface MaintenanceSettings extends RetentionSettings {
+  /** `null`: it does not run by itself. */
+  readonly schedule: ScheduleSettings | null;
+}
+
 /** The tags of each mirror, by its name, in the order written. */
 export interface TagTable {
   readonly [mirror: string]: readonly string[];
@@ -161,6 +168,7 @@ export interface ProjectSettings {
   readonly metrics: MetricsSettings;
   /** In order of their names. */
   readonly indexes: readonly IndexSettings[];
+  readonly maintenance: MaintenanceSettings;
   readonly connections: { readonly [name: string]: ConnectionSettings };
   /** In order of their names. */
   readonly mirrors: readonly MirrorSettings[];

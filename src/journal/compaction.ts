@@ -8,6 +8,11 @@ import { type LogPosition, logPosition, runId, type Sha256, sha256FromHex } from
 import { big, bigOrNull, date, flag, number, object, type Row, text } from './decode.ts';
 import { call, type Queryable, run } from './pool.ts';
 
+/** Rows of one step: some hundred milliseconds. */
+export const STEP_ROWS = 20_000;
+/** How long tables are kept that somebody may have begun to read, in ms. */
+export const GRACE_MS = 3_600_000;
+
 /** Number of one log snapshot; 1 to 2^63−1, never used again. */
 export type SnapshotId = bigint;
 

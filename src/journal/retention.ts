@@ -4,10 +4,10 @@
  * compaction makes superfluous are in compaction.ts.
  */
 
-import { type RunId, runId } from '../domain/ids.ts';
+import { epoch, type RunId, runId } from '../domain/ids.ts';
 import { big, flag, number, one, text } from './decode.ts';
 import { call, type Queryable, run } from './pool.ts';
-import type { Holder } from './runs.ts';
+import type { Attempt, Holder } from './runs.ts';
 
 /** Drops at most `limit` superseded generations, of any target, that nothing refers to; resolves to how many. @throws JournalError */
 export async function pruneGenerations(db: Queryable, limit: number): Promise<number> {
@@ -66,18 +66,20 @@ export async function adoptAbandoned(
 }
 
 const REPLACED = `
-  select t.target_id, r.run_id from retl.target t
-  cross join lateral (select run_id, strategy from retl.run
+  select t.target_id, r.run_id, r.epoch from retl.target t
+  cross join lateral (select run_id, strategy, epoch from retl.run
     where target_id = t.target_id and closing = 'completed' order by run_id desc limit 1) r
   where t.target_id > $1 and r.strategy = 'native-replace' order by t.target_id limit 1`;
 
-/** The next target after `after` that a run has replaced, and the newest run that did; `null`: none is left. @throws JournalError */
+/** The next target after `after` that a run has replaced, and the newest run that did, at its last attempt; `null`: none is left. @throws JournalError */
 export async function nextReplaced(
   db: Queryable,
   after: bigint,
-): Promise<{ readonly target: bigint; readonly run: RunId } | null> {
+): Promise<{ readonly target: bigint; readonly attempt: Attempt } | null> {
   const [row] = await run(db, REPLACED, [after]);
-  return row === undefined ? null : { target: big(row, 'target_id'), run: runId(big(row, 'run_id')) };
+  if (row === undefined) return null;
+  const attempt = { run: runId(big(row, 'run_id')), epoch: epoch(text(row, 'epoch')) };
+  return { target: big(row, 'target_id'), attempt };
 }
 
 /** What waits to be taken away. */

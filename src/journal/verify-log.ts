@@ -51,6 +51,14 @@ export interface VerifyOptions {
 const PAGE = 500;
 const GENESIS = sha256FromHex('0'.repeat(64));
 
+/** Up to where the log has been verified, with what the entry there carries. */
+export interface VerifiedPlace {
+  readonly position: LogPosition;
+  readonly entryHash: Sha256;
+}
+
+const BEGINNING: VerifiedPlace = { position: logPosition(0), entryHash: GENESIS };
+
 /**
  * Verifies the log from its beginning to its head, while it grows.
  * @throws JournalError
@@ -59,10 +67,26 @@ export async function verifyLog(
   db: Queryable,
   options: VerifyOptions = { effects: false },
 ): Promise<LogVerdict> {
+  const verdict = await verifyLogFrom(db, BEGINNING, () => false, options);
+  if (verdict.kind === 'more') throw new Error('nobody has stopped it');
+  return verdict;
+}
+
+/**
+ * The same in parts: from a place that an earlier part has come to (`null`: the beginning), until `stopped` says so after a page
+ * of entries. The newest log snapshot is the last part's.
+ * @throws JournalError
+ */
+export async function verifyLogFrom(
+  db: Queryable,
+  from: VerifiedPlace | null,
+  stopped: () => boolean,
+  options: VerifyOptions,
+): Promise<LogVerdict | ({ readonly kind: 'more' } & VerifiedPlace)> {
   const { head, snapshots } = await readWhole(db);
-  const walk = new Walk(db, head, snapshots, options);
-  const broken = await walk.run();
-  if (broken !== null) return broken;
+  const walk = new Walk(db, head, snapshots, options, from ?? BEGINNING);
+  const ended = await walk.run(stopped);
+  if (ended !== null) return ended;
   const newest = snapshots.find(({ state }) => state === 'complete');
   const begins = newest === undefined ? 1n : newest.boundary + 1n;
   if (head.earliest !== begins) return { kind: 'broken', position: head.earliest, rule: 'earliest' };
@@ -89,8 +113,8 @@ type Broken = Extract<LogVerdict, { kind: 'broken' }>;
 
 /** From entry to entry, with what the next one must carry. */
 class Walk {
-  #position = logPosition(0);
-  #hash: Sha256 = GENESIS;
+  #position: LogPosition;
+  #hash: Sha256;
   #earliest: LogPosition;
 
   constructor(
@@ -98,11 +122,15 @@ class Walk {
     private readonly head: LogHead,
     private readonly snapshots: readonly LogSnapshot[],
     private readonly options: VerifyOptions,
+    from: VerifiedPlace,
   ) {
+    this.#position = from.position;
+    this.#hash = from.entryHash;
     this.#earliest = head.earliest;
   }
 
-  async run(): Promise<Broken | null> {
+  /** `null`: it has come to the head, and nothing is broken. */
+  async run(stopped: () => boolean): Promise<Broken | ({ readonly kind: 'more' } & VerifiedPlace) | null> {
     const { db, head } = this;
     while (this.#position < head.position) {
       const page = await readEntries(db, this.#position, PAGE);
@@ -116,6 +144,8 @@ class Walk {
         this.#hash = entry.entryHash;
       }
       this.options.progress?.(this.#position, head.position);
+      if (this.#position < head.position && stopped())
+        return { kind: 'more', position: this.#position, entryHash: this.#hash };
     }
     const isHead = this.#hash === head.entryHash && this.#link() === head.link;
     return isHead ? null : { kind: 'broken', position: this.#position, rule: 'head' };

@@ -15,6 +15,12 @@ test('a mirror is read into plain settings, its secrets left as references', asy
     temporal: { profile: null, address: null, namespace: null, taskQueue: 'retl-mirror' },
     metrics: { kind: 'off' },
     indexes: [],
+    maintenance: {
+      schedule: expect.objectContaining({ times: { kind: 'every', everyMs: 86_400_000 }, overlap: 'skip' }),
+      keepReceiptsMs: 30 * 86_400_000,
+      keepCandidatesMs: 7 * 86_400_000,
+      compactMs: null,
+    },
     connections: expect.objectContaining({
       shop: { type: 'postgres', options: { url: `\${env:SHOP_URL}` } },
     }),

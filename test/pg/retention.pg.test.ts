@@ -283,7 +283,7 @@ test('what waits is counted, and replaced targets are found one by one', async (
     }
   const found = [];
   for (let next = await nextReplaced(journal.runtime, 0n); next !== null; ) {
-    found.push(next.run);
+    found.push(next.attempt.run);
     next = await nextReplaced(journal.runtime, next.target);
   }
   expect(found).toEqual([newest[1], newest[3]]);

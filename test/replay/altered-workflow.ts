@@ -2,8 +2,13 @@
 
 import { sleep } from '@temporalio/workflow';
 import type { IndexInput, IndexResult } from '../../src/domain/index-messages.ts';
+import type { MaintenanceInput, MaintenanceResult } from '../../src/domain/maintenance.ts';
 import type { MirrorInput, MirrorResult } from '../../src/domain/messages.ts';
-import { mirror as current, index as currentIndex } from '../../src/workflows/index.ts';
+import {
+  mirror as current,
+  index as currentIndex,
+  maintenance as currentMaintenance,
+} from '../../src/workflows/index.ts';
 
 export async function mirror(input: MirrorInput): Promise<MirrorResult> {
   await sleep(1);
@@ -13,4 +18,9 @@ export async function mirror(input: MirrorInput): Promise<MirrorResult> {
 export async function index(input: IndexInput): Promise<IndexResult> {
   await sleep(1);
   return currentIndex(input);
+}
+
+export async function maintenance(input: MaintenanceInput): Promise<MaintenanceResult> {
+  await sleep(1);
+  return currentMaintenance(input);
 }

@@ -1,11 +1,9 @@
 /** The workflow `index` is held against recorded histories too: it sleeps longer than any run (design.md section 8). */
 
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { type ReplayResult, Worker, type WorkflowBundle } from '@temporalio/worker';
+import type { WorkflowBundle } from '@temporalio/worker';
 import { beforeAll, expect, test } from 'vitest';
 import { bundleOf } from '../workflow/stage.ts';
-import { decodeHistory } from './decode-history.ts';
+import { historyText, replayOne } from './replay-one.ts';
 
 /** `followed`: builds, catches up, sleeps, is woken and stopped. `continued`: paused, and ends by continue-as-new. */
 const NAMES = ['followed', 'continued'] as const;
@@ -19,14 +17,9 @@ beforeAll(async () => {
   ]);
 });
 
-const textOf = (name: string) =>
-  readFile(join(import.meta.dirname, 'index-histories', `${name}.json`), 'utf8');
-
-async function replay(workflowBundle: WorkflowBundle, name: string): Promise<ReplayResult> {
-  const histories = [{ workflowId: `index/${name}`, history: decodeHistory(await textOf(name)) }];
-  for await (const result of Worker.runReplayHistories({ workflowBundle }, histories)) return result;
-  throw new Error('nothing was replayed');
-}
+const textOf = (name: string) => historyText(`index-histories/${name}`);
+const replay = (bundle: WorkflowBundle, name: string) =>
+  replayOne(bundle, `index-histories/${name}`, `index/${name}`);
 
 test.each(NAMES)('the workflow of today replays `%s`', async (name) => {
   expect((await replay(current, name)).error).toBeUndefined();

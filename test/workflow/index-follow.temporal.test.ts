@@ -1,20 +1,15 @@
 /** The workflow `index` on a real server, with the real activities, a real journal and real tables (design.md section 8). */
 
-import { execFile } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createIndexActivities } from '../../src/activities/index-follow.ts';
-import { cacheFolder } from '../../src/dev/cache-folder.ts';
-import { findTemporalCli } from '../../src/dev/temporal-cli.ts';
 import { INDEX_WORKFLOW, type IndexProgress, indexWorkflowId } from '../../src/domain/index-messages.ts';
 import { membershipSearch } from '../../src/indexing/postgres/search.ts';
 import { rollback } from '../../src/indexing/rebuild.ts';
 import { IndexScene, rows } from '../support/index-scene.ts';
 import { type EagerServer, startEagerServer } from './eager-server.ts';
+import { recordExecution } from './record-execution.ts';
 import { bundleOf } from './stage.ts';
 
 const TASK_QUEUE = 'index-follow';
@@ -71,18 +66,8 @@ async function until(handle: Handle, wanted: (p: IndexProgress) => boolean): Pro
   }
 }
 
-/** With RETL_RECORD set, an execution's history becomes the one that test/replay/index-replay.test.ts replays. */
-async function record(name: string, workflowId: string, runId: string): Promise<void> {
-  if (process.env.RETL_RECORD === undefined) return;
-  const cli = await findTemporalCli(cacheFolder(join(import.meta.dirname, '..', '..')), () => undefined);
-  const ids = ['--workflow-id', workflowId, '--run-id', runId, '--address', server.address];
-  const { stdout } = await promisify(execFile)(cli, ['workflow', 'show', ...ids, '--output', 'json']);
-  const scrubbed = (key: string, value: unknown) =>
-    key === 'identity' ? 'recorder' : key === 'stackTrace' ? '' : value;
-  const { events } = JSON.parse(stdout, scrubbed) as { readonly events: readonly unknown[] };
-  const file = join(import.meta.dirname, '..', 'replay', 'index-histories', `${name}.json`);
-  await writeFile(file, `{"events":[\n${events.map((event) => JSON.stringify(event)).join(',\n')}\n]}\n`);
-}
+const record = (name: string, workflowId: string, runId: string) =>
+  recordExecution(server, `index-histories/${name}`, workflowId, runId);
 
 test('it builds, catches up, sleeps, wakes when a run has committed, and stops', async () => {
   const handle = await start('people');

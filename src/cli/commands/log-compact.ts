@@ -14,10 +14,6 @@ import { whole } from '../progress-view.ts';
 import { verifyWith } from './log-verify.ts';
 
 const DAY_MS = 86_400_000;
-/** Rows of one step: some hundred milliseconds. */
-const STEP_ROWS = 20_000;
-/** How long tables are kept that somebody may have begun to read. */
-const GRACE_MS = 3_600_000;
 
 export function logCompactCommand(): Command {
   return newCommand(
@@ -134,7 +130,7 @@ type Built =
   | Extract<CompactStep, { kind: 'complete' | 'held' }>;
 
 async function build({ output }: Invocation, journal: Journal, boundary: bigint): Promise<Built> {
-  const { beginCompaction, compactStep } = await import('../../journal/compaction.ts');
+  const { beginCompaction, compactStep, STEP_ROWS } = await import('../../journal/compaction.ts');
   const { logPosition } = await import('../../domain/ids.ts');
   const begun = await beginCompaction(journal, logPosition(boundary));
   if (begun.kind === 'nothing' || begun.kind === 'held') return begun;
@@ -169,7 +165,7 @@ function builtWords(built: Built): string {
 }
 
 async function sweep(journal: Journal) {
-  const { sweepStep } = await import('../../journal/compaction.ts');
+  const { GRACE_MS, STEP_ROWS, sweepStep } = await import('../../journal/compaction.ts');
   for (let dropped = 0; ; ) {
     const step = await sweepStep(journal, STEP_ROWS, GRACE_MS);
     if (step.kind === 'idle') return { dropped, waiting: step.waiting };
@@ -178,7 +174,7 @@ async function sweep(journal: Journal) {
 }
 
 async function prune(journal: Journal, ageMs: number): Promise<number> {
-  const { pruneClosed } = await import('../../journal/compaction.ts');
+  const { pruneClosed, STEP_ROWS } = await import('../../journal/compaction.ts');
   for (let runs = 0; ; ) {
     const step = await pruneClosed(journal, ageMs, STEP_ROWS);
     runs += step.runs;
