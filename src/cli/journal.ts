@@ -1,5 +1,6 @@
 /** The journal for commands that look at it or resolve a batch, with connections that are closed whatever happens. */
 
+import { resolveReaderUrl } from '../config/reader-url.ts';
 import type { RunState } from '../domain/run.ts';
 import type { ParkedRun } from '../journal/approvals.ts';
 import type { inspectJournal, MirrorSummary, RunSummary } from '../journal/inspect.ts';
@@ -21,7 +22,7 @@ export async function withJournal<T>(project: Project, work: (journal: Journal) 
  * @throws JournalError
  */
 export async function withReader<T>(project: Project, work: (journal: Journal) => Promise<T>): Promise<T> {
-  const url = await readerUrl(project);
+  const url = resolveReaderUrl((await readSettings(project)).journal, project.secrets);
   const { inspectJournal } = await import('../journal/inspect.ts');
   return inspectJournal(url, work);
 }
@@ -64,17 +65,6 @@ export async function readParked(
     }
   });
   return found;
-}
-
-/** Workers' machines need no way to a reader's URL: there what it refers to is missing, and the workers' own serves. */
-async function readerUrl(project: Project): Promise<string> {
-  const { journal } = await readSettings(project);
-  if (journal.readerUrl === null) return resolved(project, journal.url);
-  try {
-    return resolved(project, journal.readerUrl);
-  } catch {
-    return resolved(project, journal.url);
-  }
 }
 
 async function journalUrl(project: Project): Promise<string> {

@@ -11,6 +11,7 @@ import { checkCommand } from './commands/check.ts';
 import { completionCommand } from './commands/completion.ts';
 import { devCommand } from './commands/dev.ts';
 import { explainCommand } from './commands/explain.ts';
+import { findCommand } from './commands/find.ts';
 import { indexCommand } from './commands/index-group.ts';
 import { initCommand } from './commands/init.ts';
 import { logCommand } from './commands/log.ts';
@@ -33,7 +34,7 @@ import { exitCodeLines } from './exit-codes.ts';
 const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Begin:', [initCommand, devCommand, migrateCommand, workerCommand, checkCommand, baselineCommand]],
   ['Run:', [planCommand, runCommand, statusCommand, runsCommand]],
-  ['Understand:', [explainCommand, rejectionsCommand, logCommand]],
+  ['Understand:', [explainCommand, findCommand, rejectionsCommand, logCommand]],
   ['Derived from the log:', [indexCommand]],
   ['Run regularly:', [schedulesCommand]],
   [

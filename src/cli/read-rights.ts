@@ -20,16 +20,19 @@ export async function readAllowed<T>(
   return withReader(project, async (journal) => {
     const { requireSchema } = await import('../journal/migrate.ts');
     await requireSchema(journal);
-    if (options.values === true) {
-      const { mayReadValues } = await import('../journal/explain.ts');
-      if (!(await mayReadValues(journal)))
-        throw new Refusal(
-          EXIT.usage,
-          'values-not-allowed',
-          'This role may not read values.',
-          'Leave --values out, or have it granted: GRANT retl_reader TO <role>; and name its URL as `journal.reader_url`.',
-        );
-    }
+    if (options.values === true) await requireValues(journal, 'Leave --values out, or have it granted');
     return work(journal);
   });
+}
+
+/** @param or what may be done. @throws Refusal `values-not-allowed`; JournalError */
+export async function requireValues(journal: Journal, or: string): Promise<void> {
+  const { mayReadValues } = await import('../journal/explain.ts');
+  if (await mayReadValues(journal)) return;
+  throw new Refusal(
+    EXIT.usage,
+    'values-not-allowed',
+    'This role may not read values.',
+    `${or}: GRANT retl_reader TO <role>; and name its URL as \`journal.reader_url\`.`,
+  );
 }

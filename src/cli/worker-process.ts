@@ -16,8 +16,8 @@ export function heapLimit(nodeOptions = process.env.NODE_OPTIONS ?? ''): readonl
   return /--max[-_]old[-_]space[-_]size/.test(nodeOptions) ? [] : ['--max-old-space-size=1024'];
 }
 
-/** The programs that may load the systems: the worker, and the one that only reads mirrors. */
-export type WorkerProgram = 'worker' | 'worker-load';
+/** The programs that may load the systems: the worker, the one that only reads mirrors, and the one that only asks indexes. */
+export type WorkerProgram = 'worker' | 'worker-load' | 'worker-ask';
 
 /** Arguments for `process.execPath`. */
 export function workerCommandLine(args: readonly string[], program: WorkerProgram = 'worker'): string[] {

@@ -66,6 +66,11 @@ export const INDEX_CODES = {
     remedy: '`retl index rebuild` has it follow the log again.',
     recourse: 'fix',
   },
+  'index.behind': {
+    meaning: 'The index is further behind the log than an answer may be.',
+    remedy: '`retl index run` has it follow the log; `--max-lag` says how far behind it may be.',
+    recourse: 'fix',
+  },
   'index.not-built': {
     meaning: 'The index has no build that readers see yet.',
     remedy: '`retl index run` builds it.',

@@ -1,6 +1,7 @@
 /** The journal as the person who plans: by which URL, and with which rights. */
 
-import { resolveText, type SecretAccess } from '../config/secrets.ts';
+import { resolveReaderUrl } from '../config/reader-url.ts';
+import type { SecretAccess } from '../config/secrets.ts';
 import type { JournalSettings } from '../domain/settings.ts';
 import { mayReadValues } from '../journal/explain.ts';
 import { requireSchema } from '../journal/migrate.ts';
@@ -19,21 +20,16 @@ export async function withPlanJournal<T>(
   secrets: SecretAccess,
   work: (journal: JournalPool) => Promise<T>,
 ): Promise<T> {
-  const journal = openJournal({ url: urlOf(settings, secrets), max: 1, applicationName: 'retl plan' });
+  const journal = openJournal({
+    url: resolveReaderUrl(settings, secrets),
+    max: 1,
+    applicationName: 'retl plan',
+  });
   try {
     await requireSchema(journal);
     return await work(journal);
   } finally {
     await journal.end();
-  }
-}
-
-function urlOf({ url, readerUrl }: JournalSettings, { env, readFile }: SecretAccess): string {
-  if (readerUrl === null) return resolveText(url, env, readFile);
-  try {
-    return resolveText(readerUrl, env, readFile);
-  } catch {
-    return resolveText(url, env, readFile);
   }
 }
 

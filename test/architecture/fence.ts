@@ -81,6 +81,7 @@ export const ZONES: { readonly [zone: string]: Zone } = {
 /** Files directly in `src/`, which put the parts together. */
 const COMPOSITION: { readonly [file: string]: { readonly never: readonly string[] } } = {
   'worker.ts': { never: ['client', 'cli', 'dev'] },
+  'worker-ask.ts': { never: ['client', 'cli', 'dev', 'activities'] },
   'worker-index.ts': { never: ['client', 'cli', 'dev'] },
   'worker-baseline.ts': { never: ['client', 'cli', 'dev'] },
   'worker-check.ts': { never: ['client', 'cli', 'dev'] },

@@ -1,0 +1,93 @@
+/** What `retl find` and `retl explain` have asked of indexes by the program that may load their systems. */
+
+import { z } from 'zod';
+import type { AskLine, AskOrder, Source } from '../domain/ask-messages.ts';
+import { ERROR_CODES, type ErrorCode, RetlError } from '../domain/errors.ts';
+import type { Project } from './environment.ts';
+import { EXIT } from './exit-codes.ts';
+import { Refusal } from './failures.ts';
+import { askWorker, toldError } from './worker-answers.ts';
+
+const u64 = z.string();
+const source = z.object({
+  index: z.string().nullable(),
+  position: u64,
+  lag: z.object({ positions: u64, ms: z.number() }),
+});
+const member = z.object({
+  mirror: z.string(),
+  target: u64,
+  identityHash: z.string(),
+  identity: z.string(),
+  payloadHash: z.string(),
+  runId: u64,
+  position: u64,
+  acceptedAt: z.string(),
+  since: u64,
+  sinceAt: z.string(),
+});
+const change = z.object({
+  action: z.enum(['add', 'change', 'remove', 'held']),
+  position: u64,
+  at: z.string(),
+  runId: u64,
+  payloadHash: z.string().nullable(),
+});
+
+const line: z.ZodType<AskLine> = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('passed-over'), index: z.string(), code: toldError.code }),
+  z.object({ kind: z.literal('member'), member }),
+  z.object({ kind: z.literal('found'), source, more: z.boolean() }),
+  z.object({
+    kind: z.literal('changes'),
+    identityHash: z.string(),
+    source,
+    changes: z.array(change),
+    more: z.boolean(),
+  }),
+  z.object({
+    kind: z.literal('since'),
+    identityHash: z.string(),
+    source,
+    since: z.object({ position: u64, at: z.string() }).nullable(),
+  }),
+  z.object({ kind: z.literal('refused'), ...toldError }),
+]);
+
+export type AskAnswer = Exclude<AskLine, { readonly kind: 'refused' }>;
+export type PassedOver = Extract<AskLine, { readonly kind: 'passed-over' }>;
+
+/** @throws RetlError as the work was refused; Refusal `ask-incomplete` */
+export async function askIndexes(project: Project, order: AskOrder): Promise<readonly AskAnswer[]> {
+  const answers: AskAnswer[] = [];
+  const refusals: RetlError[] = [];
+  const hear = (found: AskLine) => {
+    if (found.kind === 'refused') refusals.push(new RetlError(found.code, found.details));
+    else answers.push(found);
+  };
+  const exit = await askWorker(['--project', project.dir, JSON.stringify(order)], line, hear, 'worker-ask');
+  const [refused] = refusals;
+  if (refused !== undefined) throw refused;
+  if (exit === EXIT.ok) return answers;
+  throw new Refusal(
+    exit,
+    'ask-incomplete',
+    'The process that asks the indexes and the journal has ended before it was done.',
+    'What it wrote above says why; `retl check` looks at everything it needs.',
+  );
+}
+
+/** Who has answered, in words; with the reasons of those that would not do. */
+export function sourceWords({ index, position, lag }: Source, passed: readonly PassedOver[]): string {
+  const behind = lag.positions === '0' ? '' : `, ${lag.positions} positions (${lag.ms} ms) behind`;
+  const who = index === null ? 'the journal' : `the index ${index}`;
+  const others = passed.map(
+    ({ index: other, code }) => `${other} was passed over, ${code}: ${meaning(code)}`,
+  );
+  return [`As of log position ${position}${behind}, from ${who}.`, ...others].join('\n');
+}
+
+function meaning(code: ErrorCode): string {
+  const text = ERROR_CODES[code].meaning;
+  return `${text.charAt(0).toLowerCase()}${text.slice(1)}`;
+}
