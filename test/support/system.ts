@@ -32,6 +32,8 @@ export interface SystemOptions {
   readonly worker?: string;
   /** What stands in the workers' environment beyond what they need. */
   readonly env?: { readonly [name: string]: string };
+  /** Further sections of `retl.yaml`. */
+  readonly project?: object;
 }
 
 type Cleanup = () => Promise<unknown>;
@@ -54,6 +56,7 @@ export class System {
     readonly env: { readonly [name: string]: string },
     private readonly cleanups: Cleanup[],
     private readonly program: string | undefined,
+    private readonly sections: object,
   ) {}
 
   static async start(options: SystemOptions = {}): Promise<System> {
@@ -68,6 +71,8 @@ export class System {
     const journal = defer(poolOf(database.url), (pool) => pool.end());
     const shop = defer(poolOf(source.url), (pool) => pool.end());
     await makeRoles(journal);
+    // The journal may stand on a server of its own.
+    await makeRoles(shop);
     await prepareJournal(journal, database.url);
     await shop.query(`alter default privileges in schema public grant select on tables to ${READER}`);
     const { hostname, port } = new URL(database.url);
@@ -96,6 +101,7 @@ export class System {
       env,
       cleanups,
       options.worker,
+      options.project ?? {},
     );
     await system.connect('shop', { type: 'postgres', url: sourceUrl });
     return system;
@@ -117,6 +123,7 @@ export class System {
   async connect(name: string, connection: object): Promise<void> {
     this.#connections[name] = connection;
     await this.write('retl.yaml', {
+      ...this.sections,
       journal: { url: `\${env:RETL_JOURNAL_URL}` },
       connections: this.#connections,
     });
