@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-const NEEDS_SERVERS = ['test/**/*.{pg,s3,temporal,e2e}.test.ts'];
+const NEEDS_SERVERS = ['test/**/*.{pg,s3,search,temporal,e2e}.test.ts'];
 /** Minutes instead of seconds; each has an npm script of its own, and `npm test` leaves them out. */
 const CRASH = ['test/**/*.crash.test.ts'];
 const SCALE = ['test/**/*.scale.test.ts'];
@@ -13,6 +13,7 @@ const LONG = [
   'test/cases/{explain,plan-values,tables}.e2e.test.ts',
   'test/cli/{find.e2e,index.e2e,rights.pg}.test.ts',
   'test/e2e/schedules.temporal.test.ts',
+  'test/indexing/engine.search.test.ts',
   'test/e2e/{approve,asynchronous,deploy,frozen-worker,lost-parts,native-replace,pending-steps,resolve}.e2e.test.ts',
 ];
 const POSTGRES = ['test/support/global-setup.ts'];

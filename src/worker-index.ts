@@ -6,7 +6,7 @@
 import { hostname } from 'node:os';
 import type { IndexDependencies } from './activities/index-follow.ts';
 import { expectValid, loadBase } from './config/load.ts';
-import { resolveText, secretsOf } from './config/secrets.ts';
+import { resolveReferences, resolveText, secretsOf } from './config/secrets.ts';
 import { checkpointJson } from './domain/checkpoint.ts';
 import { CHECKPOINT_VERSION } from './domain/checkpoint-codec.ts';
 import { type Refusal, stop } from './domain/checkpoint-validation.ts';
@@ -15,6 +15,8 @@ import { type ArtifactReference, sha256 } from './domain/ids.ts';
 import type { IndexLine } from './domain/index-lines.ts';
 import type { IndexSettings } from './domain/settings.ts';
 import { markOf, readCheckpoint } from './indexing/checkpoints.ts';
+import { MEMBERSHIP_SEARCH } from './indexing/engine/form.ts';
+import { engineIndexer } from './indexing/engine/indexer.ts';
 import { indexStatus } from './indexing/index-status.ts';
 import type { Indexer } from './indexing/indexer.ts';
 import { membershipHistory } from './indexing/postgres/history.ts';
@@ -55,11 +57,16 @@ function replayDeps(journal: JournalPool): ReplayDeps {
   return { journal, artifacts: journalArtifacts(journal), builder, now: () => Date.now() };
 }
 
-function openIndexer(projectDir: string, index: IndexSettings, journalUrl: string): Indexer {
+async function openIndexer(projectDir: string, index: IndexSettings, journalUrl: string): Promise<Indexer> {
   const { env, readFile } = secretsOf(projectDir);
-  const { name, schema, holdsLog } = index;
-  const url = resolveText(index.url ?? journalUrl, env, readFile);
-  return postgresIndexer({ name, kind: KINDS[index.kind], url, schema, holdsLog });
+  const { name, schema, holdsLog, engine } = index;
+  if (engine === null) {
+    const url = resolveText(index.url ?? journalUrl, env, readFile);
+    return postgresIndexer({ name, kind: KINDS[index.kind], url, schema, holdsLog });
+  }
+  const { system } = engine;
+  const options = resolveReferences(engine.options, env, readFile);
+  return engineIndexer({ name, system, form: MEMBERSHIP_SEARCH, options, holdsLog });
 }
 
 type Say = (line: IndexLine) => void;

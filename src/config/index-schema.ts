@@ -1,20 +1,34 @@
-/** `indexes` of retl.yaml: what is derived from the log. */
+/** `indexes` of retl.yaml: what is derived from the log, and the system that each lives in. */
 
 import { z } from 'zod';
 import { INDEX_NAME } from '../domain/index-messages.ts';
-import type { IndexSettings } from '../domain/settings.ts';
-import { REFERENCE_FORMS } from './secrets.ts';
+import type { EngineSettings, IndexSettings } from '../domain/settings.ts';
+import { REFERENCE_FORMS, referencesIn } from './secrets.ts';
 
 const DEFAULT_SCHEMA = 'retl_index';
 const KINDS = ['membership-search', 'membership-history'] as const;
+const SYSTEMS = ['postgres', 'opensearch', 'elasticsearch'] as const;
+/** An index of an engine, with its build and words, has at most 255 bytes. */
+const LONGEST_PREFIX = 100;
+const MANY = 100;
+const HOUR_MS = 3_600_000;
+
+const secret = (what: string) => z.string().min(1).describe(`${what}, as ${REFERENCE_FORMS}`).optional();
 
 const indexInput = z.strictObject({
   kind: z.enum(KINDS).describe('membership-search or membership-history'),
+  engine: z
+    .enum(SYSTEMS)
+    .meta({
+      description: 'the system that it lives in: postgres, opensearch or elasticsearch',
+      default: 'postgres',
+    })
+    .optional(),
   url: z
     .string()
     .min(1)
     .describe(
-      `PostgreSQL URL of the database that it lives in, as ${REFERENCE_FORMS}; the journal’s own where left out`,
+      `URL of its system: of a PostgreSQL database, as ${REFERENCE_FORMS}, the journal’s own where left out; of a search engine, such as https://search.example.org:9200`,
     )
     .optional(),
   schema: z
@@ -23,6 +37,40 @@ const indexInput = z.strictObject({
     .max(63)
     .regex(/^[^\s"$]+$/)
     .meta({ description: 'name of the PostgreSQL schema that it lives in', default: DEFAULT_SCHEMA })
+    .optional(),
+  username: secret('a user of the search engine'),
+  password: secret('the user’s password'),
+  api_key: secret('an API key of the search engine, in place of user and password'),
+  ca: secret('certificates in PEM that are trusted instead of the well-known ones'),
+  allow_plain_http: z
+    .boolean()
+    .meta({ description: 'true or false: whether requests may cross a network unencrypted', default: false })
+    .optional(),
+  prefix: z
+    .string()
+    .max(LONGEST_PREFIX)
+    .regex(/^[a-z0-9][a-z0-9_-]*$/)
+    .describe(
+      'what the names of its indexes in the search engine begin with: lower-case letters, digits, `-`, `_`',
+    )
+    .optional(),
+  shards: z
+    .int()
+    .min(1)
+    .max(MANY)
+    .meta({ description: 'a number of shards of the search engine, from 1 to 100', default: 1 })
+    .optional(),
+  replicas: z
+    .int()
+    .min(0)
+    .max(MANY)
+    .meta({ description: 'a number of copies of each shard, from 0 to 100', default: 1 })
+    .optional(),
+  timeout_ms: z
+    .int()
+    .min(1)
+    .max(HOUR_MS)
+    .meta({ description: 'milliseconds for one request to the search engine', default: 60_000 })
     .optional(),
   hold_log: z
     .boolean()
@@ -33,24 +81,112 @@ const indexInput = z.strictObject({
     .optional(),
 });
 
+type IndexInput = z.infer<typeof indexInput>;
+
+const OF_ENGINES = [
+  'username',
+  'password',
+  'api_key',
+  'ca',
+  'allow_plain_http',
+  'prefix',
+  'shards',
+  'replicas',
+  'timeout_ms',
+] as const;
+
+/** What does not fit together; each is told at its place, whatever else is wrong. */
+const fitting = z.superRefine(
+  (index: IndexInput, context) => {
+    const fault = (key: keyof IndexInput, message: string, remedy: string) =>
+      context.addIssue({ code: 'custom', path: [key], message, params: { remedy } });
+    const { engine = 'postgres' } = index;
+    // What no system has is told of the system alone.
+    if (!SYSTEMS.includes(engine)) return;
+    if (engine === 'postgres') {
+      for (const key of OF_ENGINES)
+        if (index[key] !== undefined)
+          fault(
+            key,
+            'is for an index in a search engine',
+            'Set `engine` to opensearch or elasticsearch, or remove it.',
+          );
+      return;
+    }
+    if (index.kind === 'membership-history')
+      fault(
+        'kind',
+        'must be membership-search in a search engine',
+        'A membership-history lives in PostgreSQL.',
+      );
+    if (index.schema !== undefined)
+      fault('schema', 'is for an index in PostgreSQL', 'Use `prefix` for names in a search engine.');
+    if (index.url === undefined)
+      fault('url', 'is needed for a search engine', 'Set `url`, such as https://search.example.org:9200.');
+    else if (!mayBeUrl(index.url))
+      fault('url', 'must be an http or https URL', 'Give user and password as `username` and `password`.');
+    else if (isPlain(index.url) && index.allow_plain_http !== true)
+      fault('url', 'may be plain http on this machine only', 'Use https, or set `allow_plain_http: true`.');
+    if (index.username !== undefined && index.password === undefined)
+      fault('password', 'is missing beside `username`', 'Give both or neither.');
+    if (index.password !== undefined && index.username === undefined)
+      fault('username', 'is missing beside `password`', 'Give both or neither.');
+    if (index.api_key !== undefined && index.username !== undefined)
+      fault('api_key', 'stands beside `username`', 'Give the one or the other.');
+  },
+  { when: ({ value }) => typeof value === 'object' && value !== null },
+);
+
+/** A URL that is, or has in it, a reference is judged where that is resolved. */
+function mayBeUrl(url: string): boolean {
+  if (typeof url !== 'string' || referencesIn(url).length > 0) return true;
+  if (!URL.canParse(url)) return false;
+  return /^https?:$/.test(new URL(url).protocol);
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
+
+function isPlain(url: string): boolean {
+  if (typeof url !== 'string' || referencesIn(url).length > 0) return false;
+  const { protocol, hostname } = new URL(url);
+  return protocol === 'http:' && !LOOPBACK.test(hostname);
+}
+
 export const indexesInput = z
   .record(
     z
       .string()
       .regex(INDEX_NAME)
       .describe('a name of lower-case letters, digits and `-`, at most 63, not beginning with `-`'),
-    indexInput.describe('{kind, url, schema, hold_log}'),
+    indexInput
+      .check(fitting)
+      .describe('{kind, url, schema, hold_log}, in a search engine {kind, engine, url, …}'),
   )
   .describe('what is derived from the log, by name');
 
 export function indexSettings(input: z.infer<typeof indexesInput> | undefined): readonly IndexSettings[] {
   return Object.entries(input ?? {})
-    .map(([name, { kind, url, schema, hold_log }]) => ({
-      name,
-      kind,
-      url: url ?? null,
-      schema: schema ?? DEFAULT_SCHEMA,
-      holdsLog: hold_log ?? kind === 'membership-history',
-    }))
+    .map(([name, index]) => {
+      const { kind, url, schema, hold_log } = index;
+      const engine = engineOf(index);
+      return {
+        name,
+        kind,
+        url: engine === null ? (url ?? null) : null,
+        schema: schema ?? DEFAULT_SCHEMA,
+        engine,
+        holdsLog: hold_log ?? kind === 'membership-history',
+      };
+    })
     .sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function engineOf(index: IndexInput): EngineSettings | null {
+  const { engine: system = 'postgres' } = index;
+  if (system === 'postgres') return null;
+  const options = (['url', ...OF_ENGINES] as const).flatMap((key) => {
+    const value = index[key];
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  return { system, options: Object.fromEntries(options) };
 }

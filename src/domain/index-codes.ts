@@ -94,7 +94,7 @@ export const INDEX_CODES = {
   'index.misconfigured': {
     meaning: 'The system that the index lives in refuses the settings, the rights, or what stands there.',
     remedy:
-      'The SQLSTATE is in the details: grant the role of the index’s URL the right to create in its schema.',
+      'The details say what: an SQLSTATE (grant the role of the index’s URL the right to create in its schema), or the engine’s code and a rule.',
     recourse: 'fix',
   },
   'artifact.missing': {

@@ -139,13 +139,24 @@ export interface ConnectionSettings {
   readonly options: Options;
 }
 
+export type EngineName = 'opensearch' | 'elasticsearch';
+
+/** A search engine that an index lives in. */
+export interface EngineSettings {
+  readonly system: EngineName;
+  /** Its URL and how it is entered; secrets by reference. */
+  readonly options: Options;
+}
+
 /** One entry of `indexes` in `retl.yaml`. */
 export interface IndexSettings {
   readonly name: string;
   readonly kind: 'membership-search' | 'membership-history';
-  /** Of PostgreSQL, by reference; `null`: the journal's own database. */
+  /** Of PostgreSQL, by reference; `null`: the journal's own database, or in a search engine. */
   readonly url: string | null;
   readonly schema: string;
+  /** `null`: it lives in PostgreSQL. */
+  readonly engine: EngineSettings | null;
   /** Whether compaction of the log is held back for it. */
   readonly holdsLog: boolean;
 }

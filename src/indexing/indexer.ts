@@ -1,10 +1,11 @@
 /**
  * The port of an index (design.md section 7): something derived from the log that can be built anew from it at any time. An
- * indexer keeps its own checkpoint where its rows are, and both change in one transaction: whoever dies has lost one batch.
+ * indexer keeps its own checkpoint where its rows are. In a database both change in one transaction; elsewhere the rows come
+ * first, and writing them again changes nothing. Whoever dies has lost one batch.
  */
 
 import type { CheckpointMark, IndexDefinition, SnapshotMark } from '../domain/checkpoint-validation.ts';
-import type { ArtifactReference, BuildId, LogPosition } from '../domain/ids.ts';
+import type { ArtifactReference, BuildId, LogPosition, Sha256 } from '../domain/ids.ts';
 import type { EntryEffects } from '../journal/log-reader.ts';
 import type { SnapshotCursor, SnapshotMember } from '../journal/log-snapshot.ts';
 
@@ -25,8 +26,18 @@ export interface OwnBuild {
   readonly mark: CheckpointMark | null;
   /** The checkpoint before that. */
   readonly previous: ArtifactReference | null;
+  /**
+   * The furthest entry of which rows may stand there already, where they do not commit with a checkpoint: the log must have it,
+   * or they are of another log. `null`: there are none past the checkpoint.
+   */
+  readonly ahead: LogPlace | null;
   /** How many rows it holds. */
   readonly rows: bigint;
+}
+
+export interface LogPlace {
+  readonly position: LogPosition;
+  readonly entryHash: Sha256;
 }
 
 export interface NewBuild {
@@ -75,7 +86,7 @@ export interface Indexer {
   /** `raced`: another build of this index has been begun. */
   begin(build: NewBuild): Promise<{ readonly kind: 'begun' | 'raced' }>;
   /**
-   * Takes a batch in, with the checkpoint after it, in one transaction.
+   * Takes a batch in, with the checkpoint after it: in one transaction, or as one that may be repeated.
    * @param build as it was read or returned last: by it another builder's work is found
    * @param mark `null` only for a page of the log snapshot
    */

@@ -65,7 +65,8 @@ async function tryBegin(
   const own = { build: begun.build, definition, logId, snapshot, goal };
   const { kind } = await indexer.begin(own);
   if (kind === 'raced') return stop('index.build-raced', { index: definition.name });
-  const build: OwnBuild = { ...own, state: 'building', loaded: null, mark: null, previous: null, rows: 0n };
+  const nothing = { loaded: null, mark: null, previous: null, ahead: null, rows: 0n };
+  const build: OwnBuild = { ...own, state: 'building', ...nothing };
   return { kind: 'chosen', build };
 }
 

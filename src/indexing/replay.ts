@@ -9,7 +9,7 @@ import { stop } from '../domain/checkpoint-validation.ts';
 import { RetlError } from '../domain/errors.ts';
 import { type BuildId, type LogPosition, logPosition, type Sha256, sha256FromHex } from '../domain/ids.ts';
 import type { ArtifactStore } from '../journal/artifact-store.ts';
-import { putCheckpoint } from '../journal/checkpoints.ts';
+import { logStateAt, putCheckpoint } from '../journal/checkpoints.ts';
 import { logHead } from '../journal/log.ts';
 import { entryAt, logLag } from '../journal/log-reader.ts';
 import type { Queryable } from '../journal/pool.ts';
@@ -98,8 +98,20 @@ async function mayGoOn(deps: ReplayDeps, indexer: Indexer, build: OwnBuild): Pro
   if (mark === null) return mayLoad(deps, indexer, build);
   const validation = await checkResume(journal, artifacts, mark, indexer.definition);
   if (validation.kind === 'refused') return validation;
+  const otherRows = await rowsOfOtherLog(deps, build);
+  if (otherRows !== null) return otherRows;
   // The registry may not have heard of it: its builder died in between. It is a repetition otherwise.
   return register(deps, build, mark);
+}
+
+/** Rows past the checkpoint, of a builder that died, are written over only by the entries that they came from. */
+async function rowsOfOtherLog({ journal }: ReplayDeps, { ahead }: OwnBuild): Promise<Refusal | null> {
+  if (ahead === null) return null;
+  const { position, entryHash } = ahead;
+  const { head, entryHash: now } = await logStateAt(journal, position, null);
+  const details = { rule: 'rows-ahead', position: `${position}` };
+  if (position > head) return stop('index.ahead-of-log', { ...details, head: `${head}` });
+  return now === entryHash ? null : stop('index.log-diverged', details);
 }
 
 /** A build without a checkpoint has nothing yet that could not be made anew. */

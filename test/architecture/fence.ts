@@ -13,6 +13,7 @@ interface Zone {
 
 const SOURCE_DRIVERS = ['pg', 'pg-copy-streams'];
 const DESTINATION_DRIVERS = ['pg', '@aws-sdk/client-s3'];
+const SEARCH_ENGINES = ['@opensearch-project/opensearch', '@elastic/elasticsearch'];
 const TEMPORAL_CLIENT = ['@temporalio/client', '@temporalio/common', '@temporalio/envconfig'];
 
 export const ZONES: { readonly [zone: string]: Zone } = {
@@ -29,7 +30,7 @@ export const ZONES: { readonly [zone: string]: Zone } = {
   indexing: {
     load: ['domain', 'journal'],
     types: [],
-    packages: ['pg', 'pg-copy-streams', 'zod', '@aws-sdk/client-s3'],
+    packages: ['pg', 'pg-copy-streams', 'zod', '@aws-sdk/client-s3', ...SEARCH_ENGINES],
     builtins: true,
   },
   planning: {

@@ -138,6 +138,7 @@ function decode(row: Row): KeptBuild {
     loaded: loaded === null ? null : { target: loaded, identityHash: bytes(row, 'loaded_hash') },
     mark: markIn(row, { ...common, fingerprint: definition.fingerprint }),
     previous: previous === null ? null : sha256(previous),
+    ahead: null,
     rows: big(row, 'rows'),
     table: big(row, 'table_id'),
     keyed: flag(row, 'keyed'),

@@ -96,13 +96,6 @@ export function copyBytes(value: Buffer): string {
   return `\\\\x${value.toString('hex')}`;
 }
 
-/** @param micros since 1970, UTC; within the years that a JavaScript date has */
-export function copyTime(micros: bigint): string {
-  const ms = Number(micros / 1000n);
-  const text = new Date(ms).toISOString();
-  return `${text.slice(0, -1)}${(micros % 1000n).toString().padStart(3, '0')}Z`;
-}
-
 /** What `pg` threw, as one of this project's errors. */
 export function indexError(error: unknown): unknown {
   if (error instanceof RetlError) return error;

@@ -4,7 +4,8 @@
  * before has been compacted away.
  */
 
-import { copyBytes, copyRows, copyText, copyTime, type IndexConnection } from './database.ts';
+import { timeText } from '../time-text.ts';
+import { copyBytes, copyRows, copyText, type IndexConnection } from './database.ts';
 import type { RowBatch, RowTable, TableKind, Taken } from './kind.ts';
 
 const NAMES = 'position, target_id, mirror, identity_hash, identity, action, payload_hash, run_id, at';
@@ -34,7 +35,7 @@ function heldRows(batch: Extract<RowBatch, { kind: 'members' }>): readonly strin
   return batch.targets.flatMap(({ target, mirror, members }) =>
     members.map(({ since, identityHash, identity, payloadHash, sequence, sinceAt }) => {
       const who = `${mirror}\t${copyBytes(identityHash)}\t${copyText(identity ?? '')}`;
-      return `${since}\t${target}\t${who}\theld\t${copyBytes(payloadHash)}\t${sequence >> 32n}\t${copyTime(sinceAt)}\n`;
+      return `${since}\t${target}\t${who}\theld\t${copyBytes(payloadHash)}\t${sequence >> 32n}\t${timeText(sinceAt)}\n`;
     }),
   );
 }
@@ -42,7 +43,7 @@ function heldRows(batch: Extract<RowBatch, { kind: 'members' }>): readonly strin
 function changeRows(batch: Extract<RowBatch, { kind: 'entries' }>): readonly string[] {
   const rows: string[] = [];
   for (const { entry, mirror, effects } of batch.entries) {
-    const at = copyTime(entry.recordedAt);
+    const at = timeText(entry.recordedAt);
     for (const { action, identityHash, identity, payloadHash } of effects) {
       if (action === 'keep') continue;
       const who = `${mirror}\t${copyBytes(identityHash)}\t${copyText(identity ?? '')}`;

@@ -6,7 +6,8 @@
  */
 
 import type { NamedEntry } from '../indexer.ts';
-import { copyBytes, copyRows, copyText, copyTime, type IndexConnection, query } from './database.ts';
+import { timeText } from '../time-text.ts';
+import { copyBytes, copyRows, copyText, type IndexConnection, query } from './database.ts';
 import type { RowBatch, RowTable, TableKind, Taken } from './kind.ts';
 import { copyWords, WORD_COLUMNS, WORD_NAMES, wordKeys } from './words.ts';
 
@@ -48,9 +49,9 @@ function heldRows(batch: Extract<RowBatch, { kind: 'members' }>): readonly strin
       line(target, mirror, m.identityHash, m.identity, m.payloadHash, {
         run: m.sequence >> 32n,
         since: m.since,
-        sinceAt: copyTime(m.sinceAt),
+        sinceAt: timeText(m.sinceAt),
         position: m.position,
-        acceptedAt: copyTime(m.acceptedAt),
+        acceptedAt: timeText(m.acceptedAt),
       }),
     ),
   );
@@ -60,7 +61,7 @@ function heldRows(batch: Extract<RowBatch, { kind: 'members' }>): readonly strin
 function addedRows(entries: readonly NamedEntry[]): readonly string[] | null {
   const rows: string[] = [];
   for (const { entry, mirror, effects } of entries) {
-    const at = copyTime(entry.recordedAt);
+    const at = timeText(entry.recordedAt);
     const { position, run, target } = entry;
     const times = { run, since: position, sinceAt: at, position, acceptedAt: at };
     for (const e of effects) {
@@ -106,7 +107,7 @@ interface Folded {
 function folded(entries: readonly NamedEntry[]): readonly Folded[] {
   const found = new Map<string, Folded & { since: bigint; sinceAt: string }>();
   for (const { entry, mirror, effects } of entries) {
-    const at = copyTime(entry.recordedAt);
+    const at = timeText(entry.recordedAt);
     const { position, run, target } = entry;
     for (const e of effects) {
       const { identityHash, payloadHash } = e;

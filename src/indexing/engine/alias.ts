@@ -1,0 +1,112 @@
+/**
+ * The alias by which readers ask an index, whatever build is live: swapped in one step, filtered to those that are held. It
+ * is put back where it was lost or changed; where somebody has led it to an index of his own, or the name is taken, a person decides.
+ */
+
+import { z } from 'zod';
+import { RetlError } from '../../domain/errors.ts';
+import { ask, done, type Engine, refusal } from './ask.ts';
+import { type Directory, deleteIndex, type Place } from './directory.ts';
+import { HELD } from './form.ts';
+
+export const aliasOf = ({ prefix, name }: Place): string => `${prefix}${name}`;
+
+const meta = z.object({ retl: z.object({ index: z.string(), scratch: z.boolean() }) });
+
+const mappings = z.record(
+  z.string(),
+  z.object({ mappings: z.object({ _meta: z.unknown() }).partial().optional() }),
+);
+
+const aliases = z.record(
+  z.string(),
+  z.object({ aliases: z.record(z.string(), z.object({ filter: z.unknown() }).partial()) }),
+);
+
+/** What an index says of itself; `null`: it is none of ours. */
+function isOurs(found: z.infer<typeof mappings>[string] | undefined, name: string): boolean {
+  const read = meta.safeParse(found?.mappings?._meta);
+  return read.success && read.data.retl.index === name && !read.data.retl.scratch;
+}
+
+/**
+ * The indexes that the alias leads to; empty where there is none.
+ * @throws RetlError `index.misconfigured` where the name belongs to somebody else
+ */
+export async function aliased(engine: Engine, place: Place): Promise<readonly string[]> {
+  const alias = aliasOf(place);
+  const answer = await ask(engine, { method: 'GET', path: `/${alias}/_mapping` });
+  if (answer.status === 404) return [];
+  const read = mappings.safeParse(answer.body);
+  if (answer.status !== 200 || !read.success) throw refusal(engine, answer.status, answer.body);
+  const found = Object.keys(read.data);
+  if (found.includes(alias)) throw taken(engine, 'name-taken');
+  if (!found.every((index) => isOurs(read.data[index], place.name))) throw taken(engine, 'alias-taken');
+  return found;
+}
+
+function taken({ client }: Engine, rule: string): RetlError {
+  return new RetlError('index.misconfigured', { system: client.system, rule });
+}
+
+/** Leads the alias to one index alone, in one step. @throws RetlError */
+export async function swapAlias(
+  engine: Engine,
+  place: Place,
+  to: string,
+  from: readonly string[],
+): Promise<void> {
+  const alias = aliasOf(place);
+  const removed = from.filter((index) => index !== to).map((index) => ({ remove: { index, alias } }));
+  const actions = [...removed, { add: { index: to, alias, filter: HELD } }];
+  await done(engine, { method: 'POST', path: '/_aliases', body: JSON.stringify({ actions }) });
+}
+
+/** Puts the alias back where it does not lead to the live build, with its filter. @throws RetlError */
+export async function healAlias(engine: Engine, place: Place, { live }: Directory): Promise<void> {
+  if (live === null) return;
+  const now = await aliased(engine, place);
+  if (now.length === 1 && now[0] === live && (await isFiltered(engine, place, live))) return;
+  const answer = await ask(engine, { method: 'GET', path: `/${live}/_mapping` });
+  // A build that was deleted by hand is begun anew.
+  if (answer.status === 404) return;
+  await swapAlias(engine, place, live, now);
+}
+
+async function isFiltered(engine: Engine, place: Place, live: string): Promise<boolean> {
+  const alias = aliasOf(place);
+  const answer = await ask(engine, { method: 'GET', path: `/_alias/${alias}` });
+  const read = aliases.safeParse(answer.body);
+  if (answer.status !== 200 || !read.success) return false;
+  return JSON.stringify(read.data[live]?.aliases[alias]?.filter) === JSON.stringify(HELD);
+}
+
+const settings = z.record(
+  z.string(),
+  z.object({
+    mappings: z.object({ _meta: z.unknown() }).partial().optional(),
+    settings: z.object({ index: z.object({ creation_date: z.string() }) }),
+  }),
+);
+
+const A_DAY_MS = 86_400_000;
+
+/**
+ * Deletes what builders and comparisons of this index have left behind: whatever nobody refers to and is older, by the engine's
+ * own clock, than the build that has just gone live. One that is being made at this moment is younger.
+ * @throws RetlError
+ */
+export async function sweep(engine: Engine, place: Place, { live, building }: Directory): Promise<void> {
+  if (live === null) return;
+  const pattern = `${aliasOf(place)}-v*-b*`;
+  const found = settings.safeParse(await done(engine, { method: 'GET', path: `/${pattern}` }));
+  if (!found.success) return;
+  const createdAt = (index: string) => Number(found.data[index]?.settings.index.creation_date ?? 0);
+  for (const [index, about] of Object.entries(found.data)) {
+    const read = meta.safeParse(about.mappings?._meta);
+    if (!read.success || read.data.retl.index !== place.name || [live, building].includes(index)) continue;
+    // A comparison may take long.
+    const grace = read.data.retl.scratch ? A_DAY_MS : 0;
+    if (createdAt(index) + grace < createdAt(live)) await deleteIndex(engine, index);
+  }
+}

@@ -1,0 +1,52 @@
+/** Where a search engine is and how it is entered, its references resolved. Messages repeat no value. */
+
+import { z } from 'zod';
+import { RetlError } from '../../domain/errors.ts';
+import type { EngineName, Options } from '../../domain/settings.ts';
+
+const text = z.string().min(1, 'must not be empty');
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
+
+function isEngineUrl(given: string): boolean {
+  if (!URL.canParse(given)) return false;
+  const { protocol, username, password, search, hash } = new URL(given);
+  return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => part === '');
+}
+
+/** Whether requests would cross a network in the clear. */
+function isPlain(given: string): boolean {
+  if (!isEngineUrl(given)) return false;
+  const { protocol, hostname } = new URL(given);
+  return protocol === 'http:' && !LOOPBACK.test(hostname);
+}
+
+const options = z
+  .strictObject({
+    url: z
+      .string()
+      .refine(isEngineUrl, 'must be an http or https URL without user, password, query or fragment'),
+    username: text.optional(),
+    password: text.optional(),
+    api_key: text.optional(),
+    ca: text.includes('-----BEGIN CERTIFICATE-----', { error: 'must be certificates in PEM' }).optional(),
+    allow_plain_http: z.boolean().default(false),
+    prefix: z.string().default(''),
+    shards: z.int().default(1),
+    replicas: z.int().default(1),
+    timeout_ms: z.int().default(60_000),
+  })
+  .superRefine(({ url, allow_plain_http: allowed }, context) => {
+    if (isPlain(url) && !allowed)
+      context.addIssue({ code: 'custom', path: ['url'], message: 'plain http is for loopback only' });
+  });
+
+export type EngineOptions = z.output<typeof options>;
+
+/** @throws RetlError `index.misconfigured` naming each place that is wrong, and no value */
+export function engineOptions(system: EngineName, given: Options): EngineOptions {
+  const read = options.safeParse(given);
+  if (read.success) return read.data;
+  const faults = read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`);
+  throw new RetlError('index.misconfigured', { system, rule: faults.join('; ') });
+}

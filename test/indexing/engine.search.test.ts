@@ -1,0 +1,21 @@
+/** Indexes in a real OpenSearch pass what those in PostgreSQL do. */
+
+import { afterAll, beforeAll, describe } from 'vitest';
+import { type OpenSearchServer, startOpenSearch, withoutOpenSearch } from '../support/opensearch/server.ts';
+import { engineHome } from './engine-home.ts';
+import { followContract } from './follow.contract.ts';
+import { rebuildContract } from './rebuild.contract.ts';
+
+const why = await withoutOpenSearch();
+
+describe.skipIf(why !== null)(`in OpenSearch ${why ?? ''}`, () => {
+  let server: OpenSearchServer;
+  beforeAll(async () => {
+    server = await startOpenSearch();
+  });
+  afterAll(() => server.stop());
+
+  const home = engineHome(() => server.url);
+  describe('following', () => followContract(home));
+  describe('refusing and rebuilding', () => rebuildContract(home));
+});
