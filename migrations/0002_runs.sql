@@ -103,6 +103,18 @@ begin
 end
 $$;
 
+-- A target's own table of what is held there, empty where it is new.
+create function retl.require_membership(p_target bigint) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if to_regclass(format('retl.membership_%s', p_target)) is null then
+    execute format('create table retl.membership_%s (identity_hash bytea primary key, payload_hash bytea not null, '
+      'sequence bigint not null)', p_target);
+    execute format('grant select on retl.membership_%s to retl_runtime', p_target);
+  end if;
+end
+$$;
+
 -- Opens a run, finds the caller's own, or takes over one whose holder is closed or has let go.
 --
 -- Returns jsonb, one of
@@ -198,11 +210,7 @@ begin
     return jsonb_build_object('kind', 'refused', 'code', v_refused,
       'owner', (select name from retl.mirror where mirror_id = t.mirror_id));
   end if;
-  if to_regclass(format('retl.membership_%s', t.target_id)) is null then
-    execute format('create table retl.membership_%s (identity_hash bytea primary key, payload_hash bytea not null, '
-      'sequence bigint not null)', t.target_id);
-    execute format('grant select on retl.membership_%s to retl_runtime', t.target_id);
-  end if;
+  perform retl.require_membership(t.target_id);
 
   insert into retl.revision (mirror_id, digest, settings) values (m.mirror_id, p_settings_digest, p_settings)
     on conflict (mirror_id, digest) do nothing;
@@ -272,9 +280,10 @@ begin
 end
 $$;
 
--- Notes how it is known that the target holds nothing else. Without it nothing can be prepared.
+-- Notes how it is known that the target holds nothing else. Without it nothing can be prepared. False, with nothing noted: the
+-- words that vouch have vouched for another target of the mirror; they say nothing about this one.
 create function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_proof text, p_note text)
-  returns void
+  returns boolean
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
@@ -283,8 +292,14 @@ begin
   if p_baseline is null or p_proof is null or (p_baseline = 'replace') <> (r.strategy = 'native-replace') then
     raise exception 'not a baseline of this strategy' using errcode = 'RM003';
   end if;
+  if p_baseline = 'new-empty' and p_proof = 'attested' and exists (
+      select from retl.target where mirror_id = r.mirror_id and target_id <> r.target_id and baseline = p_baseline
+        and baseline_proof = p_proof and baseline_note = p_note) then
+    return false;
+  end if;
   update retl.target set baseline = p_baseline, baseline_proof = p_proof, baseline_note = p_note, baseline_at = now()
     where target_id = r.target_id and (baseline is null or baseline_proof = 'unknown' and p_proof = 'attested');
+  return true;
 end
 $$;
 

@@ -52,6 +52,16 @@ create table retl.attempt (
   constraint attempt_pkey PRIMARY KEY (epoch),
   constraint attempt_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id)
 );
+create table retl.attestation (
+  target_id bigint not null,
+  attested_by text not null,
+  because text not null,
+  attested_at timestamp with time zone not null default clock_timestamp(),
+  constraint attestation_attested_by_check CHECK (((length(attested_by) >= 1) AND (length(attested_by) <= 200))),
+  constraint attestation_because_check CHECK (((length(because) >= 1) AND (length(because) <= 20000))),
+  constraint attestation_pkey PRIMARY KEY (target_id),
+  constraint attestation_target_id_fkey FOREIGN KEY (target_id) REFERENCES retl.target(target_id)
+);
 create table retl.batch (
   batch_id retl.sha256 not null,
   run_id bigint not null,
@@ -168,6 +178,7 @@ create table retl.generation (
 );
 create table retl.import (
   run_id bigint not null,
+  listed boolean not null,
   imported_by text not null,
   because text not null,
   imported_at timestamp with time zone not null default clock_timestamp(),
@@ -501,6 +512,7 @@ CREATE INDEX run_target ON retl.run USING btree (target_id, run_id);
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.approval FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.artifact FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.attempt FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
+CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.attestation FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER keep_outcome BEFORE UPDATE ON retl.batch FOR EACH ROW EXECUTE FUNCTION retl.keep_outcome();
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON retl.checkpoint FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
 CREATE TRIGGER append_only BEFORE UPDATE ON retl.exception FOR EACH STATEMENT EXECUTE FUNCTION retl.refuse_change();
@@ -517,11 +529,11 @@ CREATE TRIGGER append_only BEFORE UPDATE ON retl.revision FOR EACH STATEMENT EXE
 function retl.abandoned_runs(p_age_ms bigint, p_after bigint, p_limit integer)
   returns TABLE(run_id bigint, released boolean, namespace text, cluster text, workflow_id text, first_run_id text), language plpgsql, stable, security definer, body sha256:1b7997a7751d8e9246d830b822ee8c3e657d1097cfa21f97d05daf8710c20ef6
 function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last bigint[])
-  returns void, language plpgsql, security definer, body sha256:21825de68fd694f71bef99d73f91697314d0fc66efbcab5ea1d37c03370df3d6
+  returns void, language plpgsql, security definer, body sha256:ddf0b26e2d9eb22556ee523462182a3f2ee025743f2b8acbd81dabbef7cf56f2
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
 function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false)
-  returns jsonb, language plpgsql, security definer, body sha256:c1f1a5726ed5bf43a06a921d430a6aebc3c493aba56b329e03281090d3f18171
+  returns jsonb, language plpgsql, security definer, body sha256:c5b496b3ce9841d7d518e8c93f098584b7b009f80afd971600f57afd5ef96ea8
 function retl.adopt_abandoned(p_run bigint, p_age_ms bigint, p_closed_holder text, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text)
   returns boolean, language plpgsql, security definer, body sha256:89de19a06aad52f65dd3b20bb5f1fe1802e50e22bb992591b5155e9a7cb48b8a
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
@@ -536,6 +548,8 @@ function retl.approval_left(r retl.run)
   returns bigint, language sql, stable, body sha256:db0b1cbce6d95a6e1fb2ad437f0d0f1e705bd6f5dbdd1c22f9ab7efd085635d2
 function retl.artifact_reference(p_type text, p_bytes bytea)
   returns bytea, language sql, immutable, body sha256:3c1604fe403d7b61ef95f6dbd0fe256791cfdfc4a272c5ca1ac64c6a8d24ab99
+function retl.attest_empty(p_mirror text, p_target_key text, p_by text, p_because text)
+  returns jsonb, language plpgsql, security definer, body sha256:074fb218ba72d0d973fdd487d10c819be3719a8869b00b998714dcb8094be304
 function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_step text)
   returns bigint, language plpgsql, security definer, body sha256:ae6a0013499b5a7c7698a7f2573bb0751b5f69554136c5b2dc04b39390ea9687
 function retl.begin_compaction(p_boundary bigint)
@@ -630,8 +644,8 @@ function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text
   returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
 function retl.note_wait(p_run bigint, p_epoch bigint, p_kind text, p_code text, p_batch bytea, p_ms bigint)
   returns void, language plpgsql, security definer, body sha256:3064437404c7749c431c408ed785f684f04be9b943735cc5a78ada992b5829d8
-function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text)
-  returns jsonb, language plpgsql, security definer, body sha256:801f0b1179245d50ff08bc2ed5cec7a26b7ef233a3eb916a24f80d4a65fa0788
+function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text, p_listed boolean)
+  returns jsonb, language plpgsql, security definer, body sha256:b4ddafe3d80b6a45e10389d90876eaf6ea5b2b4d4abdc68d277aa02c3d69b739
 function retl.operation_table(r retl.run)
   returns text, language sql, immutable, body sha256:ed5ac82088ede9c4e3944a45dc199d03be176ed9ea8e4e90902fe9fef060d8fa
 function retl.plan(p_run bigint, p_epoch bigint)
@@ -659,7 +673,7 @@ function retl.readable_generation(p_run bigint)
 function retl.recheck(r retl.run, p_members bigint, p_digest bytea)
   returns jsonb, language plpgsql, body sha256:0aed3835f4b328e563a6d05bc44006e555cbfa815e2165e2dc84b570000200bc
 function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_proof text, p_note text)
-  returns void, language plpgsql, security definer, body sha256:1c2bb97fef47059fabd11db31499ee52682c06742a73b1f6b9359e7b53129ba1
+  returns boolean, language plpgsql, security definer, body sha256:a9996ff870578282e5fe086bbd7e7a4335d09bff663f55f9f0ce3f0a47a11b82
 function retl.record_exceptions(r retl.run)
   returns void, language plpgsql, body sha256:73e73d82e192ecad2705697816d1de707f281eb1814c11e529b7b71e207f7a60
 function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text)
@@ -696,6 +710,8 @@ function retl.require_bound(p_rows integer)
   returns void, language plpgsql, body sha256:6bf3ebe1a1e74752d7f5594e74f0e50b2a2be40528c1edc64a83e0ed60a20211
 function retl.require_clear(r retl.run)
   returns void, language plpgsql, body sha256:3253e87c9b364968a7bdb27ae32f523f580a8a48c5797e1e8c16729e5202d58a
+function retl.require_membership(p_target bigint)
+  returns void, language plpgsql, body sha256:d30ab5c5a6b99edc7d1661f2fe20c3041dacda40c26c4d59adaa1e6aa2cddf41
 function retl.require_phase(r retl.run, p_phase text)
   returns void, language plpgsql, body sha256:cdbae316b5b1cbcb0992586a5d0209a41d8ecd3c2734b3cdeb78d0224526a300
 function retl.require_replaced(r retl.run)
@@ -745,6 +761,7 @@ grant usage on schema retl to retl_runtime;
 grant select on retl.approval to retl_runtime;
 grant select on retl.artifact to retl_runtime;
 grant select on retl.attempt to retl_runtime;
+grant select on retl.attestation to retl_runtime;
 grant select on retl.batch to retl_runtime;
 grant select on retl.checkpoint to retl_runtime;
 grant select on retl.compaction_hold to retl_runtime;
@@ -772,6 +789,7 @@ grant execute on function retl.accept_import(bigint,bigint,bytea[],bigint[]) to 
 grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint,boolean) to retl_runtime;
 grant execute on function retl.adopt_abandoned(bigint,bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runtime;
+grant execute on function retl.attest_empty(text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_attempt(bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.begin_compaction(bigint) to retl_runtime;
 grant execute on function retl.begin_finish(bigint,bigint) to retl_runtime;
@@ -795,7 +813,7 @@ grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigin
 grant execute on function retl.mark_unknown(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.note_poll(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.note_wait(bigint,bigint,text,text,bytea,bigint) to retl_runtime;
-grant execute on function retl.open_import(text,text,text,bytea,integer,bigint,text,text) to retl_runtime;
+grant execute on function retl.open_import(text,text,text,bytea,integer,bigint,text,text,boolean) to retl_runtime;
 grant execute on function retl.plan(bigint,bigint) to retl_runtime;
 grant execute on function retl.prepare_batches(bigint,bigint,text,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.prepare_step(bigint,bigint,text,bytea,bytea,bigint) to retl_runtime;
@@ -847,9 +865,10 @@ grant select (batch_id, run_id, action, operations, sending, resends, retry_of, 
 grant select (epoch, run_id, holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id, released_at) on retl.release to retl_inspector;
 grant select (reference, type, stored_at) on retl.artifact to retl_inspector;
 grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector;
-grant select (run_id, imported_at) on retl.import to retl_inspector;
+grant select (run_id, listed, imported_at) on retl.import to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
 grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_inspector;
+grant select (target_id, attested_at) on retl.attestation to retl_inspector;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_inspector;
 grant execute on function retl.held_by(bigint,bytea) to retl_inspector;
@@ -865,6 +884,7 @@ grant usage on schema retl to retl_reader;
 grant select on retl.approval to retl_reader;
 grant select on retl.artifact to retl_reader;
 grant select on retl.attempt to retl_reader;
+grant select on retl.attestation to retl_reader;
 grant select on retl.batch to retl_reader;
 grant select on retl.checkpoint to retl_reader;
 grant select on retl.compaction_hold to retl_reader;

@@ -1,14 +1,21 @@
-/** The process that imports a baseline, or looks at its file first: it tells what came of it as one JSON line, for the CLI. */
+/** The process that sees to baselines: it does one order, and tells what came of it as JSON lines, for the CLI. */
 
+import { attestable, attestBaseline } from './activities/attest-baseline.ts';
 import { importBaseline, inspectBaseline } from './activities/import-baseline.ts';
 import { expectValid, loadMirror } from './config/load.ts';
 import { resolveText, secretsOf } from './config/secrets.ts';
+import { assertNever } from './domain/assert-never.ts';
 import type { BaselineLine, BaselineOrder } from './domain/baseline.ts';
 import { RetlError } from './domain/errors.ts';
+import type { JournalSettings, MirrorSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
+import type { JournalPool } from './journal/runs.ts';
 import { failureOf } from './planning/tell-plan.ts';
 import { configurationOf, SOURCES, type WorkerSetup } from './worker-setup.ts';
+
+/** One look at a destination. */
+const LOOK_MS = 60_000;
 
 /** @param order JSON of a {@link BaselineOrder}, as the CLI of this very release writes it. */
 export async function baseline(setup: WorkerSetup, order: string): Promise<number> {
@@ -17,22 +24,77 @@ export async function baseline(setup: WorkerSetup, order: string): Promise<numbe
   return 0;
 }
 
+type Verb<V extends BaselineOrder['verb']> = Extract<BaselineOrder, { verb: V }>;
+
+function dependencies(setup: WorkerSetup) {
+  const { destinations, logger } = setup;
+  return { sources: SOURCES, destinations, logger, configuration: configurationOf(setup) };
+}
+
+interface Ordered {
+  readonly deps: ReturnType<typeof dependencies>;
+  readonly settings: MirrorSettings;
+  /** The worker's journal, closed whatever happens. */
+  inJournal<T>(work: (journal: JournalPool) => Promise<T>): Promise<T>;
+}
+
 async function answer(setup: WorkerSetup, order: BaselineOrder): Promise<BaselineLine> {
-  const { projectDir, destinations } = setup;
-  const deps = { sources: SOURCES, destinations, configuration: configurationOf(setup) };
-  // Whoever imports needs fewer secrets than a worker: each is looked up where it is used.
-  const project = expectValid(await loadMirror(projectDir, order.mirror, { ...deps }, null));
+  const deps = dependencies(setup);
+  // Whoever sees to a baseline needs fewer secrets than a worker: each is looked up where it is used.
+  const project = expectValid(await loadMirror(setup.projectDir, order.mirror, { ...deps }, null));
   const [settings] = project.mirrors;
   if (settings === undefined) throw new RetlError('config.unknown-mirror', { mirror: order.mirror });
-  const file = { path: order.path, isMapped: order.isMapped };
-  if (order.confirmed === null)
-    return { kind: 'summary', summary: await inspectBaseline(deps, settings, file) };
+  const ordered: Ordered = {
+    deps,
+    settings,
+    inJournal: (work) => withJournal(setup, project.journal, work),
+  };
+  switch (order.verb) {
+    case 'import':
+      return importFile(ordered, order);
+    case 'attest':
+      return attest(ordered, order);
+    default:
+      return assertNever(order);
+  }
+}
+
+async function importFile(
+  { deps, settings, inJournal }: Ordered,
+  order: Verb<'import'>,
+): Promise<BaselineLine> {
+  const { path, isMapped, confirmed } = order;
+  const file = { path, isMapped };
+  if (confirmed === null) return { kind: 'summary', summary: await inspectBaseline(deps, settings, file) };
+  const members = await inJournal((journal) =>
+    importBaseline(deps, journal, settings, { ...file, ...confirmed }),
+  );
+  return { kind: 'imported', members };
+}
+
+async function attest(
+  { deps, settings, inJournal }: Ordered,
+  { confirmed }: Verb<'attest'>,
+): Promise<BaselineLine> {
+  const targetKey = await attestable(deps, settings, AbortSignal.timeout(LOOK_MS));
+  if (confirmed === null) return { kind: 'attestable', targetKey };
+  // What a person has looked at is one target; references may lead to another one by now.
+  if (confirmed.targetKey !== targetKey)
+    throw new RetlError('run.baseline-moved', { mirror: settings.mirror });
+  await inJournal((journal) => attestBaseline(journal, settings.mirror, targetKey, confirmed));
+  return { kind: 'attested' };
+}
+
+async function withJournal<T>(
+  { projectDir }: WorkerSetup,
+  { url }: JournalSettings,
+  work: (journal: JournalPool) => Promise<T>,
+): Promise<T> {
   const { env, readFile } = secretsOf(projectDir);
-  const journal = openJournal({ url: resolveText(project.journal.url, env, readFile), max: 1 });
+  const journal = openJournal({ url: resolveText(url, env, readFile), max: 1 });
   try {
     await requireSchema(journal);
-    const members = await importBaseline(deps, journal, settings, { ...file, ...order.confirmed });
-    return { kind: 'imported', members };
+    return await work(journal);
   } finally {
     await journal.end();
   }

@@ -11,7 +11,7 @@ import type { MirrorSettings, ProjectSettings } from './domain/settings.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { consistently, openJournal } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
-import { standingOf } from './journal/standing.ts';
+import { type Standing, standingOf } from './journal/standing.ts';
 import { requireBaseline, requireOwnTarget, requireStrategy } from './planning/admissible.ts';
 import { tellPlan } from './planning/tell-plan.ts';
 import { configurationOf, SOURCES, type WorkerSetup } from './worker-setup.ts';
@@ -65,10 +65,12 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     logger: setup.logger,
   };
   for (const mirror of chosen) {
-    for await (const line of checkMirror(deps, mirror)) say(line);
+    const inJournal = <T>(look: (standing: Standing, targetKey: string) => T) =>
+      withJournal(setup, project.settings, (journal) => standingIn(journal, deps, mirror, look));
+    const isKnown = hasJournal && (await inJournal(({ target }) => (target?.proof ?? null) !== null));
+    for await (const line of checkMirror(deps, mirror, isKnown)) say(line);
     if (!hasJournal) continue;
-    const standing = () =>
-      withJournal(setup, project.settings, (journal) => checkStanding(journal, deps, mirror));
+    const standing = () => inJournal((found, targetKey) => standingFacts(found, targetKey, mirror));
     for await (const line of attempt(mirror.mirror, 'journal', standing)) say(line);
   }
   return good;
@@ -96,14 +98,19 @@ async function withJournal<T>(
   }
 }
 
-/** What admission would refuse: looked up, and nothing written. A destination that cannot be bound is told of already. */
-async function checkStanding(
+/** How a mirror stands, looked up, with nothing written. A destination that cannot be bound is told of elsewhere. */
+async function standingIn<T>(
   journal: JournalPool,
   deps: Parameters<typeof bindDestination>[0],
   settings: MirrorSettings,
-): Promise<string> {
+  look: (standing: Standing, targetKey: string) => T,
+): Promise<T> {
   const targetKey = targetKeyOf(deps, settings);
-  const standing = await consistently(journal, (db) => standingOf(db, settings.mirror, targetKey));
+  return look(await consistently(journal, (db) => standingOf(db, settings.mirror, targetKey)), targetKey);
+}
+
+/** What admission would refuse. @throws RetlError */
+function standingFacts(standing: Standing, targetKey: string, settings: MirrorSettings): string {
   requireStrategy(standing, settings);
   requireOwnTarget(standing, settings);
   if (targetKey !== '') requireBaseline(standing, settings);

@@ -1,7 +1,7 @@
 /**
  * The worker: the composition root. It puts configuration, journal, adapters and Temporal together, and polls until it is
  * told to stop. It also does one thing and ends: `--index <verb> …` what `retl index` asks, `--check [mirror …]` finds out what can
- * be found out beforehand, `--plan <mirror>` what a run would do, `--baseline <order>` imports what a target holds.
+ * be found out beforehand, `--plan <mirror>` what a run would do, `--baseline <order>` sees to what a target held before.
  *
  *   RETL_PROJECT        folder of retl.yaml (or --project; default: the current folder)
  *   RETL_METRICS        address to answer Prometheus on, or `off` (or --metrics; default: `metrics` of retl.yaml)

@@ -1,22 +1,28 @@
 /** What can be found out about a mirror before a run, without writing anything anywhere: used by `retl check`. */
 
-import type { Writer, WriterContext } from '../destinations/port.ts';
+import type { Writer } from '../destinations/port.ts';
 import type { CheckLine, CheckSubject } from '../domain/check.ts';
 import { detailsInWords, ERROR_CODES, RetlError } from '../domain/errors.ts';
-import { epoch } from '../domain/ids.ts';
 import { compileMapping } from '../domain/mapping.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import type { Column } from '../domain/source-row.ts';
 import { JournalError } from '../journal/errors.ts';
 import { sha256Hex } from '../planning/hash.ts';
-import { fieldsOf } from './attempt.ts';
 import { bindDestination, bindSource } from './binding.ts';
 import type { Dependencies } from './deps.ts';
+import { lookingContext } from './looking.ts';
 
 type Checker = Pick<Dependencies, 'sources' | 'destinations' | 'configuration' | 'logger'>;
 
-/** Source, mapping and destination of one mirror. */
-export async function* checkMirror(deps: Checker, settings: MirrorSettings): AsyncGenerator<CheckLine, void> {
+/**
+ * Source, mapping and destination of one mirror.
+ * @param isKnown whether the journal knows what the target held before the first run.
+ */
+export async function* checkMirror(
+  deps: Checker,
+  settings: MirrorSettings,
+  isKnown: boolean,
+): AsyncGenerator<CheckLine, void> {
   const { mirror } = settings;
   const columns: { found?: readonly Column[] } = {};
   yield* attempt(mirror, 'source', async () => {
@@ -36,16 +42,24 @@ export async function* checkMirror(deps: Checker, settings: MirrorSettings): Asy
       return `key ${settings.source.key.join(', ')}; ${settings.mapping.members.length} member rule(s)`;
     });
   }
-  yield* checkDestination(deps, settings);
+  yield* checkDestination(deps, settings, isKnown);
 }
 
-async function* checkDestination(deps: Checker, settings: MirrorSettings): AsyncGenerator<CheckLine, void> {
+async function* checkDestination(
+  deps: Checker,
+  settings: MirrorSettings,
+  isKnown: boolean,
+): AsyncGenerator<CheckLine, void> {
   const { mirror } = settings;
   const problems: CheckLine[] = [];
   const hints: CheckLine[] = [];
   for await (const line of attempt(mirror, 'destination', async () => {
     const bound = bindDestination(deps, settings);
-    const writer = await bound.adapter.open(bound.connection, bound.options, readOnlyContext(deps, settings));
+    const writer = await bound.adapter.open(
+      bound.connection,
+      bound.options,
+      lookingContext(deps, settings, AbortSignal.timeout(60_000)),
+    );
     try {
       for (const p of await writer.preflight()) {
         const { code, message, remedy } = p;
@@ -60,7 +74,7 @@ async function* checkDestination(deps: Checker, settings: MirrorSettings): Async
           remedy,
         });
       }
-      if (problems.length === 0) problems.push(...(await baselineProblems(writer, settings)));
+      if (problems.length === 0 && !isKnown) problems.push(...(await baselineProblems(writer, settings)));
     } finally {
       await writer.close();
     }
@@ -74,7 +88,7 @@ async function* checkDestination(deps: Checker, settings: MirrorSettings): Async
   yield* hints;
 }
 
-/** What the first run of a target would stumble over; whether this target has had one, only the journal knows. */
+/** What the first run of a target would stumble over. */
 async function baselineProblems(writer: Writer, settings: MirrorSettings): Promise<readonly CheckLine[]> {
   // What a tracked target holds is imported, not looked at.
   if (settings.baseline.attested !== null || settings.baseline.kind === 'tracked') return [];
@@ -86,23 +100,6 @@ async function baselineProblems(writer: Writer, settings: MirrorSettings): Promi
 
 const REACH =
   'Check the URL of `journal` in retl.yaml, the database’s name, the role and its password, and the network.';
-
-/** Preflight writes nothing: whatever would need the journal is a bug of the adapter, and fails. */
-function readOnlyContext(deps: Checker, settings: MirrorSettings): WriterContext {
-  const refuse = () => {
-    throw new Error('a preflight does not write');
-  };
-  return {
-    signal: AbortSignal.timeout(60_000),
-    logger: deps.logger,
-    store: { get: () => undefined, set: refuse, delete: refuse },
-    epoch: epoch(1n),
-    owner: `check/${settings.mirror}`,
-    ...fieldsOf(settings),
-    progress: async () => refuse(),
-    now: () => Date.now(),
-  };
-}
 
 /** One finding: what `work` says, or the error it throws, in this project's own words. */
 export async function* attempt(

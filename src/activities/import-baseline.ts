@@ -8,7 +8,7 @@ import { RetlError } from '../domain/errors.ts';
 import { type BatchId, type Sequence, sequence } from '../domain/ids.ts';
 import { batchId, largestPayloadAllowed } from '../domain/request.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
-import { acceptImport, type ImportedBatch, type ImportRefusal, openImport } from '../journal/baseline.ts';
+import { acceptImport, type ImportedBatch, openImport } from '../journal/baseline.ts';
 import { loadWithin } from '../journal/candidate.ts';
 import { readOperations } from '../journal/operations.ts';
 import { type JournalClient, transaction } from '../journal/pool.ts';
@@ -16,6 +16,7 @@ import { loadRun, type RunRecord } from '../journal/run-record.ts';
 import { type Attempt, type JournalPool, plan, seal } from '../journal/runs.ts';
 import { sha256Hex } from '../planning/hash.ts';
 import { type BaselineInput, readBaseline, summariseBaseline } from '../planning/read-baseline.ts';
+import { baselineRefused } from './baseline-refusal.ts';
 import { type BoundDestination, bindDestination, bindSource, memberForm, sha256Bytes } from './binding.ts';
 import { operationIn } from './delivery/outgoing.ts';
 import type { Dependencies } from './deps.ts';
@@ -102,13 +103,6 @@ function inputOf(
   };
 }
 
-const REFUSED: { readonly [C in ImportRefusal]: RetlError['code'] } = {
-  'strategy-changed': 'run.strategy-changed',
-  'target-owned': 'run.target-owned',
-  'open-run': 'run.baseline-open-run',
-  'baseline-known': 'run.baseline-known',
-};
-
 async function open(
   client: JournalClient,
   deps: Deps,
@@ -127,11 +121,10 @@ async function open(
     maxRequestBytes: limits.bytes,
     by,
     because,
+    listed: false,
   });
   if (opened.kind === 'opened') return opened;
-  const { code, other } = opened;
-  const named = code === 'target-owned' ? 'owner' : 'its strategy';
-  throw new RetlError(REFUSED[code], { mirror, ...(other === null ? {} : { [named]: other }) });
+  throw baselineRefused(mirror, opened.code, opened.other);
 }
 
 async function load(

@@ -80,10 +80,16 @@ async function baselineNotProven(a: RunAttempt, w: OpenWriter): Promise<StepResu
       return away(a, check.code);
     case 'cannot-look':
       if (kind === 'replace') return replaced(a, attested);
-      if (attested === null) throw new RetlError('destination.baseline-unknown', { mirror: a.record.mirror });
-      await recordBaseline(a.deps.journal, a.attempt, kind, 'attested', attested);
-      return null;
+      return vouched(a, attested);
   }
+}
+
+/** Nobody can look: the word of the mirror's file stands for it, and for one target alone. */
+async function vouched(a: RunAttempt, attested: string | null): Promise<null> {
+  const { mirror } = a.record;
+  if (attested === null) throw new RetlError('destination.baseline-unknown', { mirror });
+  if (await recordBaseline(a.deps.journal, a.attempt, 'new-empty', 'attested', attested)) return null;
+  throw new RetlError('destination.baseline-unknown', { mirror, rule: 'vouched-for-another-target' });
 }
 
 /** Something is there, or may be, that the journal has never seen accepted. */

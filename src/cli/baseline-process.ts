@@ -1,4 +1,4 @@
-/** Has a baseline's file looked at, or imported, by a process of the worker's program, which alone may load the systems. */
+/** Has a baseline seen to by a process of the worker's program, which alone may load the systems. */
 
 import { z } from 'zod';
 import type { BaselineLine, BaselineOrder } from '../domain/baseline.ts';
@@ -20,6 +20,8 @@ const line: z.ZodType<BaselineLine> = z.discriminatedUnion('kind', [
     }),
   }),
   z.object({ kind: z.literal('imported'), members: z.number() }),
+  z.object({ kind: z.literal('attestable'), targetKey: z.string() }),
+  z.object({ kind: z.literal('attested') }),
   z.object({
     kind: z.literal('failed'),
     ...toldError,
@@ -27,22 +29,34 @@ const line: z.ZodType<BaselineLine> = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('unexpected'), name: z.string() }),
 ]);
 
-type Answer = Extract<BaselineLine, { kind: 'summary' | 'imported' }>;
+type Told = Exclude<BaselineLine, { kind: 'failed' | 'unexpected' }>;
+type Kind = Told['kind'];
 
-/** @throws RetlError: nothing was imported; Refusal `baseline-incomplete` */
-export async function askBaseline(project: Project, order: BaselineOrder): Promise<Answer> {
+/**
+ * @param wanted the kind of line that answers the order.
+ * @throws RetlError: nothing was recorded; Refusal `baseline-incomplete`
+ */
+export async function askBaseline<K extends Kind>(
+  project: Project,
+  order: BaselineOrder,
+  wanted: K,
+): Promise<Extract<Told, { kind: K }>> {
   const told: BaselineLine[] = [];
   const args = ['--project', project.dir, '--baseline', JSON.stringify(order)];
   const exit = await askWorker(args, line, (found) => told.push(found));
   const [answer] = told;
-  if (answer?.kind === 'summary' || answer?.kind === 'imported') return answer;
+  if (answer !== undefined && isOf(answer, wanted)) return answer;
   if (answer?.kind === 'failed') throw new RetlError(answer.code, answer.details);
   throw new Refusal(
     exit === EXIT.ok ? EXIT.failure : exit,
     'baseline-incomplete',
     answer?.kind === 'unexpected'
-      ? `The process that imports has met an unexpected ${answer.name}.`
-      : 'The process that imports has ended without an answer.',
-    'Import again: where it was imported after all, that is said, and nothing is imported twice.',
+      ? `The process that sees to the baseline has met an unexpected ${answer.name}.`
+      : 'The process that sees to the baseline has ended without an answer.',
+    'Do it again: where it was done after all, that is said, and nothing is done twice.',
   );
+}
+
+function isOf<K extends Kind>(found: BaselineLine, kind: K): found is Extract<Told, { kind: K }> {
+  return found.kind === kind;
 }

@@ -97,9 +97,10 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
-/** 42501: the role lacks a right. */
+/** 42501: the role lacks a right. Of another process only the details tell. */
 export function isDenied(error: unknown): boolean {
-  return sqlStateOf(error) === '42501';
+  const sqlState = error instanceof RetlError ? error.details.sqlstate : sqlStateOf(error);
+  return sqlState === '42501';
 }
 
 /** No schema, no table, no function, no column, or no right to them: not migrated, or nothing was granted. */

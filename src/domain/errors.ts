@@ -242,29 +242,12 @@ export const ERROR_CODES = {
     remedy: 'Mend credentials, rights or settings, then run again: the sealed generation is resumed.',
     recourse: 'fix',
   },
-  'destination.not-empty': {
-    meaning: 'The baseline is `new-empty`, but the target holds something already.',
-    remedy: 'Empty the target, or use a new one.',
-    recourse: 'fix',
-  },
-  'destination.baseline-unknown': {
-    meaning: 'The adapter has no way to see that the target is empty.',
-    remedy:
-      'Configure a read (`verify_empty`), or vouch for it: `baseline: {kind: new-empty, attested: <who and why>}`.',
-    recourse: 'fix',
-  },
-  'destination.baseline-unsupported': {
-    meaning: 'The baseline or strategy of the mirror is not one that this adapter can keep.',
-    remedy:
-      'Use `snapshot-diff` with `new-empty` or `tracked`; or `native-replace` with a destination that replaces its set whole: `s3`, or `postgres` with `swap`.',
-    recourse: 'fix',
-  },
   'destination.unavailable': {
     meaning: 'The destination cannot be reached.',
     remedy: 'None needed where it comes back by itself: the run retries, then can be resumed.',
     recourse: 'retry',
   },
-  // imported baselines
+  // baselines
   ...BASELINE_CODES,
   // indexes and artifacts
   ...INDEX_CODES,

@@ -1,6 +1,7 @@
 /**
- * An imported baseline: members that a target held before the journal knew of it, as a run that sends nothing (design.md
- * section 4, "Strategies"; migrations/0009). Both functions belong into one transaction, with the loading between them.
+ * Baselines that are told before a run (design.md section 4, "Strategies"; migrations/0009). An imported one: members that a
+ * target held before the journal knew of it, as a run that sends nothing; opening and accepting belong into one transaction,
+ * with the loading between them. An attested one: an operator's word that there is nothing.
  */
 
 import { type BatchId, type Epoch, epoch, type RunId, runId, type Sequence } from '../domain/ids.ts';
@@ -21,6 +22,8 @@ export interface ImportRequest {
   /** Who imports, and why; kept for `retl_reader` only. Neither may be empty. */
   readonly by: string;
   readonly because: string;
+  /** By the destination itself, and not by a person's file. */
+  readonly listed: boolean;
 }
 
 export type OpenedImport =
@@ -40,7 +43,7 @@ const LONGEST_NAME = 200;
 /** @throws JournalError */
 export async function openImport(db: Queryable, r: ImportRequest): Promise<OpenedImport> {
   const answer = object(
-    await call(db, 'retl.open_import($1,$2,$3,$4,$5,$6,$7,$8)', [
+    await call(db, 'retl.open_import($1,$2,$3,$4,$5,$6,$7,$8,$9)', [
       r.mirror,
       r.targetKey,
       r.settings,
@@ -49,6 +52,7 @@ export async function openImport(db: Queryable, r: ImportRequest): Promise<Opene
       r.maxRequestBytes,
       safeText(r.by.slice(0, LONGEST_NAME)),
       safeText(r.because),
+      r.listed,
     ]),
   );
   if (answer.kind === 'opened')
@@ -75,4 +79,30 @@ export async function acceptImport(
     batches.map((b) => hashBytes(b.id)),
     batches.map((b) => b.last),
   ]);
+}
+
+export interface Attestation {
+  readonly mirror: string;
+  readonly targetKey: string;
+  /** As those of {@link ImportRequest}. */
+  readonly by: string;
+  readonly because: string;
+}
+
+export type Attested =
+  | { readonly kind: 'attested' }
+  /** `other` as in {@link OpenedImport}. */
+  | {
+      readonly kind: 'refused';
+      readonly code: Exclude<ImportRefusal, 'open-run'>;
+      readonly other: string | null;
+    };
+
+/** An operator's word that a target is new and empty; of this target alone. The caller rolls a refusal back. @throws JournalError */
+export async function attestEmpty(db: Queryable, a: Attestation): Promise<Attested> {
+  const words = [safeText(a.by.slice(0, LONGEST_NAME)), safeText(a.because)];
+  const answer = object(await call(db, 'retl.attest_empty($1,$2,$3,$4)', [a.mirror, a.targetKey, ...words]));
+  if (answer.kind === 'attested') return { kind: 'attested' };
+  const other = textOrNull(answer, 'owner') ?? textOrNull(answer, 'strategy');
+  return { kind: 'refused', code: text(answer, 'code') as Exclude<ImportRefusal, 'open-run'>, other };
 }

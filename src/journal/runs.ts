@@ -37,15 +37,20 @@ export async function beginAttempt(
   return { run, epoch: epoch(String(value)) };
 }
 
-/** Notes how it is known that the target holds nothing of others. @throws JournalError */
+/**
+ * Notes how it is known that the target holds nothing of others. Resolves to `false`, with nothing noted, where the words of `note`
+ * have vouched for another target of the mirror. @throws JournalError
+ */
 export async function recordBaseline(
   db: Queryable,
   a: Attempt,
   baseline: string,
   proof: 'verified' | 'attested' | 'unknown',
   note: string | null,
-): Promise<void> {
-  await call(db, 'retl.record_baseline($1,$2,$3,$4,$5)', [a.run, a.epoch, baseline, proof, note]);
+): Promise<boolean> {
+  return (
+    (await call(db, 'retl.record_baseline($1,$2,$3,$4,$5)', [a.run, a.epoch, baseline, proof, note])) === true
+  );
 }
 
 export type SealResult =

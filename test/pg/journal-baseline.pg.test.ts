@@ -212,6 +212,7 @@ async function steps(client: JournalClient, mirror: string, upTo: number): Promi
     maxRequestBytes: 10_000,
     by: 'ada',
     because: 'a test',
+    listed: false,
   });
   if (opened.kind === 'refused') throw new Error(opened.code);
   if (upTo > 1)

@@ -14,6 +14,7 @@ import { operatorOf } from '../operator.ts';
 import { counted } from '../problems-view.ts';
 import { whole } from '../progress-view.ts';
 import { reasonArgument, reasonOf } from '../reason-argument.ts';
+import { asWorker } from '../worker-rights.ts';
 
 export function baselineImportCommand(): Command {
   return newCommand(
@@ -36,7 +37,7 @@ export function baselineImportCommand(): Command {
         ],
       ],
     },
-    importFile,
+    (invocation) => asWorker('import a baseline', () => importFile(invocation)),
   )
     .argument('<mirror>', 'name of the mirror', mirrorArgument)
     .option('--from <file>', 'lists every member of the target: .csv, .ndjson or .jsonl', fileArgument)
@@ -58,18 +59,16 @@ async function importFile(invocation: Invocation): Promise<ExitCode> {
   const because = reasonOf(options);
   if (because === null) throw usage('A reason is needed: --because "how you know that the list is whole".');
   await requireKnown(project, mirror);
-  const order = { mirror, path: resolve(from), isMapped: options.mapped === true };
-  const found = await askBaseline(project, { ...order, confirmed: null });
-  if (found.kind !== 'summary') throw new Error('the process that imports has answered something else');
-  const { summary } = found;
+  const order = { verb: 'import', mirror, path: resolve(from), isMapped: options.mapped === true } as const;
+  const { summary } = await askBaseline(project, { ...order, confirmed: null }, 'summary');
   for (const line of summaryLines(summary)) output.note(`  ${line}`);
   await confirm(
     invocation,
     `The journal takes ${counted(summary.members, 'member')} for held by the target of ${mirror}, and for all that it holds. This cannot be taken back. Go on`,
   );
   const by = await withJournal(project, operatorOf);
-  const done = await askBaseline(project, { ...order, confirmed: { digest: summary.digest, by, because } });
-  if (done.kind !== 'imported') throw new Error('the process that imports has answered something else');
+  const confirmed = { digest: summary.digest, by, because };
+  const done = await askBaseline(project, { ...order, confirmed }, 'imported');
   const { rows, members, collapsed, unknown } = summary;
   output.document({ mirror, imported: done.members, rows, collapsed, payloadsLack: unknown });
   output.line(

@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander';
 import { newGroup } from '../command.ts';
+import { baselineAttestCommand } from './baseline-attest.ts';
 import { baselineImportCommand } from './baseline-import.ts';
 
 export function baselineCommand(): Command {
@@ -11,14 +12,19 @@ export function baselineCommand(): Command {
       summary: 'tell the journal what a target holds already',
       description:
         'A mirror with `baseline: tracked` takes over a target that other means have filled. Before its first run the journal ' +
-        'must know every member there, so that leftovers are found and removed.',
+        'must know every member there, so that leftovers are found and removed. One with `baseline: new-empty` begins with a ' +
+        'target that holds nobody: the destination shows that, or somebody vouches for it.',
       examples: [
         [
           'retl baseline import vip-customers --from audience.csv --because "export of Monday"',
           'look at the file, and answer',
         ],
+        [
+          'retl baseline attest vip-customers --empty --because "made the audience this morning"',
+          'look at the target, and answer',
+        ],
       ],
     },
-    [baselineImportCommand()],
+    [baselineImportCommand(), baselineAttestCommand()],
   );
 }
