@@ -56,7 +56,7 @@ export async function follow(
   const begun = await buildToWorkOn(deps, indexer);
   if (begun.kind === 'refused') return begun;
   const replay = new Replay(deps, indexer, begun.build);
-  const ended = await replay.run(stopped);
+  const ended = await besideLive(deps, indexer, replay, stopped);
   if (ended === 'more') return { kind: 'more', ...progressOf(replay.build) };
   if (typeof ended !== 'string') return ended;
   if (replay.build.state === 'building') {
@@ -65,6 +65,52 @@ export async function follow(
     replay.build = promoted.build;
   }
   return { kind: replay.build.goal === null ? 'caught-up' : 'frozen', ...progressOf(replay.build) };
+}
+
+/** How long the new build has its way before the live one, which readers see meanwhile, follows the log again. */
+const TURN_MS = 1_000;
+
+/** Runs a build; while it is a new one, the live one has its turns. */
+async function besideLive(
+  deps: ReplayDeps,
+  indexer: Indexer,
+  replay: Replay,
+  stopped: () => boolean,
+): Promise<'end' | 'more' | Refusal> {
+  let live = replay.build.state === 'live' ? null : await liveBeside(deps, indexer);
+  while (live !== null) {
+    const turn = new Turn(stopped);
+    // What it may not go on from is no reason for the new build to wait: that one takes its place.
+    if (typeof (await live.run(turn.isOver)) !== 'string') live = null;
+    turn.begin();
+    const ended = await replay.run(turn.isOver);
+    if (ended !== 'more' || turn.isStopped) return ended;
+  }
+  return replay.run(stopped);
+}
+
+/** `null`: there is none, or it cannot follow: it was rolled back, is of another schema version, or is refused. */
+async function liveBeside(deps: ReplayDeps, indexer: Indexer): Promise<Replay | null> {
+  const live = (await indexer.builds()).find(({ state }) => state === 'live');
+  if (live === undefined || live.mark === null || live.goal !== null) return null;
+  return (await mayGoOn(deps, indexer, live)) === null ? new Replay(deps, indexer, live) : null;
+}
+
+/** Ends after a while, or when the caller says stop. */
+class Turn {
+  isStopped = false;
+  #until = performance.now() + TURN_MS;
+
+  constructor(private readonly stopped: () => boolean) {}
+
+  readonly isOver = (): boolean => {
+    this.isStopped ||= this.stopped();
+    return this.isStopped || performance.now() > this.#until;
+  };
+
+  begin(): void {
+    this.#until = performance.now() + TURN_MS;
+  }
 }
 
 function progressOf({ build, state, mark, rows }: OwnBuild): Progress {

@@ -1,0 +1,81 @@
+/** While a new build catches up, what readers see follows the log, and each build tells its own lag (design.md section 7). */
+
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { decodeCheckpoint } from '../../src/domain/checkpoint-codec.ts';
+import type { ArtifactReference } from '../../src/domain/ids.ts';
+import { indexStatus } from '../../src/indexing/index-status.ts';
+import { rebuild, rollback } from '../../src/indexing/rebuild.ts';
+import { follow } from '../../src/indexing/replay.ts';
+import { journalArtifacts } from '../../src/journal/artifacts.ts';
+import { checkpointsOf } from '../../src/journal/checkpoints.ts';
+import { logHead } from '../../src/journal/log.ts';
+import { afterPages, IndexScene, rows } from '../support/index-scene.ts';
+
+let scene: IndexScene;
+
+beforeEach(async () => {
+  scene = await IndexScene.open();
+  await scene.history();
+});
+afterEach(() => scene.close());
+
+/** Milliseconds. */
+async function lagIn(reference: ArtifactReference | undefined): Promise<bigint | null> {
+  if (reference === undefined) throw new Error('no checkpoint');
+  const got = await journalArtifacts(scene.journal.runtime).get(reference);
+  const decoded = decodeCheckpoint(got.kind === 'found' ? got.artifact.bytes : new Uint8Array());
+  if (decoded.kind !== 'decoded') throw new Error(decoded.fault.reason);
+  return decoded.checkpoint.lagMillis;
+}
+
+test('a long rebuild freezes nothing: the live build follows, lag 0, beside the new one with a lag of its own', async () => {
+  const indexer = scene.indexer('people');
+  await scene.follow(indexer);
+  await rebuild(scene.deps(), indexer);
+  await scene.run('c', rows(0, 5, '1'));
+  expect(await follow(scene.deps(), indexer, afterPages(4))).toMatchObject({
+    kind: 'more',
+    state: 'building',
+  });
+  expect(await scene.shown('people')).toBe(await scene.expected());
+
+  const { head, builds } = await indexStatus(scene.journal.runtime, indexer);
+  expect(builds.map(({ state, lag }) => [state, lag?.positions])).toEqual([
+    ['live', 0n],
+    ['building', head - (builds[1]?.position ?? 0n)],
+  ]);
+  expect(builds[0]?.lag?.ms).toBe(0);
+  expect(builds[1]?.lag?.positions).toBeGreaterThan(0n);
+  expect(builds[1]?.lag?.ms).toBeGreaterThan(0);
+  // The registry has the chain of each, and each checkpoint says the lag at its time.
+  for (const { build, state, mark } of await indexer.builds()) {
+    expect((await checkpointsOf(scene.journal.runtime, build, null, 1))[0]?.reference).toBe(mark?.reference);
+    expect((await lagIn(mark?.reference)) === 0n, state).toBe(state === 'live');
+  }
+
+  expect(await scene.follow(indexer)).toMatchObject({
+    kind: 'caught-up',
+    state: 'live',
+    build: builds[1]?.build,
+  });
+  expect(await scene.shown('people')).toBe(await scene.expected());
+});
+
+test('a build that was rolled back is not moved on while the next is built', async () => {
+  const indexer = scene.indexer('people');
+  await scene.follow(indexer);
+  const then = await scene.checkpoint(indexer);
+  const frozen = await scene.shown('people');
+  await rollback(scene.deps(), indexer, then);
+  expect(await scene.follow(indexer)).toMatchObject({ kind: 'frozen' });
+  await scene.run('c', rows(0, 5, '1'));
+  await rebuild(scene.deps(), indexer);
+  expect(await follow(scene.deps(), indexer, afterPages(4))).toMatchObject({
+    kind: 'more',
+    state: 'building',
+  });
+  expect(await scene.shown('people')).toBe(frozen);
+  const { position } = await logHead(scene.journal.runtime);
+  expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up', position });
+  expect(await scene.shown('people')).toBe(await scene.expected());
+});
