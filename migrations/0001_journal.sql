@@ -250,7 +250,7 @@ create table retl.batch (
   resends integer not null default 0, -- of the same bytes under the same key, while unknown
   retry_of retl.sha256 references retl.batch,
   state text not null check (state in
-    ('prepared', 'sending', 'unknown', 'staged', 'not-applied', 'refused', 'uploaded', 'settled')),
+    ('prepared', 'sending', 'unknown', 'staged', 'not-applied', 'parted', 'refused', 'uploaded', 'settled')),
   request_hash retl.sha256 not null,
   request_bytes bigint not null check (request_bytes >= 0),
   reason retl.code,
@@ -288,15 +288,16 @@ create table retl.batch (
   check ((state in ('settled', 'refused', 'uploaded')) = (settled_epoch is not null)),
   check ((state in ('settled', 'uploaded')) <= (receipt is not null)),
   check (state <> 'uploaded' or action = 'upsert'),
+  check (state <> 'parted' or (operations is not null and receipt is not null)),
   check (not divisible or (state = 'refused' and operations is not null)),
   check (state not in ('settled', 'uploaded') or action not in ('upsert', 'remove')
          or (accepted >= 0 and rejected >= 0 and accepted + rejected = upper(operations) - lower(operations)) is true),
   check (not upper_inf(operations) and not lower_inf(operations)),
   check ((state = 'settled' and action <> 'init' and (action = 'finish' or accepted > 0)) <= (position is not null)),
   check (folded <= (state = 'settled')),
-  -- Rule 4: an operation is in one request only, unless that was proven not to have been applied.
+  -- Rule 4: an operation is in one request only, unless that was proven not to have been applied, or stands in its parts.
   constraint batch_operation_once exclude using gist (operations with &&)
-    where (operations is not null and state <> 'not-applied')
+    where (operations is not null and state not in ('not-applied', 'parted'))
 );
 create unique index batch_step_once on retl.batch (run_id, action)
   where action in ('init', 'finish') and state <> 'not-applied';
@@ -379,11 +380,11 @@ create function retl.pruned_receipt() returns text
 create function retl.keep_outcome() returns trigger
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  if new.receipt = retl.pruned_receipt() and old.state in ('settled', 'uploaded') then
+  if new.receipt = retl.pruned_receipt() and old.state in ('settled', 'uploaded', 'parted') then
     old.receipt := new.receipt;
     old.progress := new.progress;
   end if;
-  if old.state in ('settled', 'refused') then
+  if old.state in ('settled', 'refused', 'parted') then
     new.folded := old.folded or new.folded;
     old.folded := new.folded;
     if new is distinct from old then

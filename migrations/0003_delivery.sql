@@ -18,7 +18,7 @@ $$;
 create function retl.refuse_state(b retl.batch, p_wanted text) returns void
   language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
-  if b.state in ('settled', 'refused', 'uploaded') then
+  if b.state in ('settled', 'refused', 'uploaded', 'parted') then
     raise exception 'rule 6: the batch is % and cannot become %', b.state, p_wanted using errcode = 'RM006';
   end if;
   raise exception 'rule 3: the batch is % and cannot become %', b.state, p_wanted using errcode = 'RM003';
@@ -263,6 +263,8 @@ create function retl.doubt(p_batch bytea, p_code text, p_retry_ms bigint) return
 $$;
 
 -- Proven not applied: the destination said so in a way that its adapter declares a proof. p_retry_ms: earliest next try.
+-- Rule 5: a code that begins with `divided:` has the request sent again in halves, to find the member that it was refused for: only
+-- where the run goes on after rejections, and a hundred times in a run.
 create function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_retry_ms bigint)
   returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -278,6 +280,12 @@ begin
   end if;
   if b.state = 'unknown' and clock_timestamp() < b.send_deadline then
     raise exception 'rule 3: absence proves nothing before the send deadline' using errcode = 'RM003';
+  end if;
+  if p_code like 'divided:%' and (upper(b.operations) - lower(b.operations) > 1
+       and (select on_rejection <> 'stop' from retl.run where run_id = p_run)
+       and (select count(*) from retl.batch x where x.run_id = p_run and x.state = 'not-applied' and x.reason like 'divided:%')
+         < 100) is not true then
+    raise exception 'rule 5: the request may not be divided' using errcode = 'RM003';
   end if;
   if b.state in ('sending', 'staged') and b.resends > 0 then
     -- The answer is about the copy that was sent last. An earlier one may have been applied: the batch must not go
@@ -497,6 +505,73 @@ begin
     position = v_position, settled_at = clock_timestamp(), settled_epoch = p_epoch, folded = (v_total = v_rejected)
     where batch_id = p_batch;
   return coalesce(v_position, 0);
+end
+$$;
+
+-- Rule 4: the destination has proven of single operations of a request that it has not applied them, and has told what became of
+-- the others. The request is parted there: what was told of is settled, under the same answer, and what was not applied may be
+-- prepared again, by itself. The pieces follow one another without a gap; p_applied says of each which it is. A piece is a batch
+-- like any other, named by its operations. p_retry_ms: earliest next try.
+-- Bounded: operations that were sent five times are told of as rejected instead, and so is what lies in more than 100 pieces.
+create function retl.settle_parts(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_code text, p_retry_ms bigint,
+    p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_applied boolean[],
+    p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[]) returns void
+  language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  b retl.batch := retl.lock_batch(p_run, p_epoch, p_batch);
+  r retl.run;
+  x record;
+begin
+  if b.state = 'parted' and b.receipt = p_receipt and p_ids = (
+      select array_agg(p.batch_id::bytea order by lower(p.operations)) from retl.batch p where p.retry_of = p_batch) then
+    return; -- an exact repeat
+  end if;
+  if b.operations is null or b.state not in ('sending', 'unknown', 'staged') then
+    perform retl.refuse_state(b, 'parted');
+  end if;
+  if cardinality(p_applied) is distinct from cardinality(p_ids) or array_position(p_applied, null) is not null
+     or not (true = any(p_applied) and false = any(p_applied)) or cardinality(p_ids) > 100 then
+    raise exception 'rule 4: a request is parted into 2 to 100 pieces, of which some were applied and some were not'
+      using errcode = 'RM003';
+  end if;
+  if b.sending >= 5 then
+    raise exception 'rule 4: these operations were sent five times' using errcode = 'RM003';
+  end if;
+  if b.state = 'unknown' and clock_timestamp() < b.send_deadline then
+    raise exception 'rule 3: absence proves nothing before the send deadline' using errcode = 'RM003';
+  end if;
+  -- Rule 3: what a second copy has not applied the first may have.
+  if b.resends > 0 then
+    perform retl.doubt(p_batch, p_code, p_retry_ms);
+    return;
+  end if;
+  select * into strict r from retl.run where run_id = p_run;
+  if r.at_finish then
+    raise exception 'an upload is accepted as it was sent' using errcode = 'RM003';
+  end if;
+  update retl.batch set state = 'parted', receipt = p_receipt, reason = p_code where batch_id = p_batch;
+  if retl.insert_batches(r, b.action, lower(b.operations), p_ids, p_last, p_hashes, p_bytes, b.sending, p_batch)
+     <> upper(b.operations) - 1 then
+    raise exception 'rule 4: the pieces do not cover the batch' using errcode = 'RM003';
+  end if;
+  update retl.batch p set prepared_epoch = b.prepared_epoch, prepared_at = b.prepared_at, sent_epoch = b.sent_epoch,
+    sent_at = b.sent_at, send_deadline = b.send_deadline, job_ids = b.job_ids, staged_at = b.staged_at,
+    state = case when a.applied then 'sending' else 'not-applied' end, reason = case when not a.applied then p_code end,
+    retry_at = case when not a.applied then clock_timestamp() + greatest(p_retry_ms, 0) * interval '1 ms' end
+    from unnest(p_ids, p_applied) a(id, applied) where p.batch_id = a.id;
+  if exists (select from unnest(p_rejected) s where not exists (
+      select from retl.batch p where p.retry_of = p_batch and p.state = 'sending' and p.operations @> s)) then
+    raise exception 'a rejection names an operation that was not applied, or is outside its batch' using errcode = 'RM003';
+  end if;
+  perform retl.write_store(r.target_id, p_store_keys, p_store_values);
+  for x in
+    select p.batch_id, array_agg(j.s) filter (where j.s is not null) as rejected, array_agg(j.c) filter (where j.s is not null) as codes,
+      array_agg(j.w) filter (where j.s is not null) as reasons
+    from retl.batch p left join unnest(p_rejected, p_codes, p_reasons) as j(s, c, w) on p.operations @> j.s
+    where p.retry_of = p_batch and p.state = 'sending' group by p.batch_id, p.operations order by p.operations
+  loop
+    perform retl.settle_batch(p_run, p_epoch, x.batch_id, p_receipt, x.rejected, x.codes, x.reasons, null, null);
+  end loop;
 end
 $$;
 
@@ -904,7 +979,8 @@ declare
   r retl.run := retl.lock_run(p_run, p_epoch);
 begin
   perform retl.require_phase(r, 'promote');
-  if exists (select from retl.batch where run_id = p_run and not folded and state <> 'not-applied' and not divisible) then
+  if exists (select from retl.batch where run_id = p_run and not folded and state not in ('not-applied', 'parted')
+             and not divisible) then
     raise exception 'rule 1: something of the run is still open' using errcode = 'RM003';
   end if;
   if r.strategy = 'native-replace' then
@@ -1046,7 +1122,7 @@ grant execute on function
   retl.admit, retl.begin_attempt, retl.note_wait, retl.record_baseline, retl.create_candidate, retl.loaded, retl.seal, retl.plan,
   retl.guard, retl.decide, retl.rejected_in, retl.prepare_batches, retl.retry_batch, retl.prepare_step, retl.mark_sending, retl.mark_resending,
   retl.mark_unknown, retl.mark_not_applied, retl.mark_refused, retl.mark_staged, retl.note_poll, retl.record_progress,
-  retl.settle_batch, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.confirm_replacement,
+  retl.settle_batch, retl.settle_parts, retl.settle_step, retl.begin_removals, retl.begin_finish, retl.confirm_replacement,
   retl.apply_uploads, retl.record_replaced, retl.fold, retl.promote,
   retl.close_run, retl.release_run, retl.prune, retl.prune_generations
   to retl_runtime;

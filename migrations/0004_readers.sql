@@ -229,7 +229,8 @@ end
 $$;
 
 -- What became of operations that the destination rejected: of each, the next run of the target that says something of its
--- identity, of the hundred that follow.
+-- identity. Looked at are the hundred runs that follow, the first of them to complete (which says something in every case),
+-- however many have ended otherwise before it, and the newest.
 --   accepted, rejected, pending  it was planned again, and that came of it so far
 --   settled                      that run completed and had nothing to send for it: what is held is what the source gives
 create function retl.rejections_since(p_sequences bigint[]) returns table (sequence bigint, later_run bigint, became text)
@@ -244,9 +245,15 @@ begin
       join retl.rejection x on x.sequence = s.sequence join retl.run o on o.run_id = x.run_id
   loop
     for r in
-      select n.* from retl.run n where n.target_id = i.target_id and n.run_id > i.run_id and n.first_sequence is not null
-        and n.rows_kept is null and to_regclass(format('retl.operation_%s', n.run_id)) is not null
-      order by n.run_id limit 100
+      with later as (
+        select n.run_id, n.closing from retl.run n where n.target_id = i.target_id and n.run_id > i.run_id
+          and n.first_sequence is not null and n.rows_kept is null
+          and to_regclass(format('retl.operation_%s', n.run_id)) is not null)
+      select n.* from retl.run n where n.run_id in (
+        (select l.run_id from later l order by l.run_id limit 100)
+        union all (select l.run_id from later l where l.closing = 'completed' order by l.run_id limit 1)
+        union all (select l.run_id from later l order by l.run_id desc limit 1))
+      order by n.run_id
     loop
       select f.found_sequence into v_found
         from retl.find_operation(r, retl.readable_generation(r.run_id), i.identity_hash) f;
@@ -256,7 +263,7 @@ begin
         else (select case when b.state in ('settled', 'uploaded') then 'accepted' when b.state = 'refused' then 'rejected'
             when r.closing is null then 'pending' end
           from (select min(x.state) as state from retl.batch x
-            where x.run_id = r.run_id and x.operations @> v_found and x.state <> 'not-applied') b)
+            where x.run_id = r.run_id and x.operations @> v_found and x.state not in ('not-applied', 'parted')) b)
         end;
       if became is not null then
         sequence := i.sequence;

@@ -102,16 +102,17 @@ create table retl.batch (
   constraint batch_action_check CHECK ((action = ANY (ARRAY['init'::text, 'upsert'::text, 'remove'::text, 'finish'::text]))),
   constraint batch_check CHECK (((action = ANY (ARRAY['upsert'::text, 'remove'::text])) = (operations IS NOT NULL))),
   constraint batch_check1 CHECK (((state = ANY (ARRAY['sending'::text, 'unknown'::text, 'staged'::text])) <= ((sent_at IS NOT NULL) AND (send_deadline IS NOT NULL)))),
-  constraint batch_check10 CHECK ((folded <= (state = 'settled'::text))),
+  constraint batch_check10 CHECK ((((state = 'settled'::text) AND (action <> 'init'::text) AND ((action = 'finish'::text) OR (accepted > 0))) <= ("position" IS NOT NULL))),
+  constraint batch_check11 CHECK ((folded <= (state = 'settled'::text))),
   constraint batch_check2 CHECK (((state <> 'staged'::text) OR (((cardinality(job_ids) >= 1) AND (array_position(job_ids, NULL::text) IS NULL) AND (array_position(job_ids, ''::text) IS NULL) AND (staged_at IS NOT NULL) AND (next_poll_at IS NOT NULL)) IS TRUE))),
   constraint batch_check3 CHECK (((state = 'settled'::text) = (settled_at IS NOT NULL))),
   constraint batch_check4 CHECK (((state = ANY (ARRAY['settled'::text, 'refused'::text, 'uploaded'::text])) = (settled_epoch IS NOT NULL))),
   constraint batch_check5 CHECK (((state = ANY (ARRAY['settled'::text, 'uploaded'::text])) <= (receipt IS NOT NULL))),
   constraint batch_check6 CHECK (((state <> 'uploaded'::text) OR (action = 'upsert'::text))),
-  constraint batch_check7 CHECK (((NOT divisible) OR ((state = 'refused'::text) AND (operations IS NOT NULL)))),
-  constraint batch_check8 CHECK (((state <> ALL (ARRAY['settled'::text, 'uploaded'::text])) OR (action <> ALL (ARRAY['upsert'::text, 'remove'::text])) OR (((accepted >= 0) AND (rejected >= 0) AND ((accepted + rejected) = (upper(operations) - lower(operations)))) IS TRUE))),
-  constraint batch_check9 CHECK ((((state = 'settled'::text) AND (action <> 'init'::text) AND ((action = 'finish'::text) OR (accepted > 0))) <= ("position" IS NOT NULL))),
-  constraint batch_operation_once EXCLUDE USING gist (operations WITH &&) WHERE (((operations IS NOT NULL) AND (state <> 'not-applied'::text))),
+  constraint batch_check7 CHECK (((state <> 'parted'::text) OR ((operations IS NOT NULL) AND (receipt IS NOT NULL)))),
+  constraint batch_check8 CHECK (((NOT divisible) OR ((state = 'refused'::text) AND (operations IS NOT NULL)))),
+  constraint batch_check9 CHECK (((state <> ALL (ARRAY['settled'::text, 'uploaded'::text])) OR (action <> ALL (ARRAY['upsert'::text, 'remove'::text])) OR (((accepted >= 0) AND (rejected >= 0) AND ((accepted + rejected) = (upper(operations) - lower(operations)))) IS TRUE))),
+  constraint batch_operation_once EXCLUDE USING gist (operations WITH &&) WHERE (((operations IS NOT NULL) AND (state <> ALL (ARRAY['not-applied'::text, 'parted'::text])))),
   constraint batch_operations_check CHECK (((NOT isempty(operations)) AND lower_inc(operations) AND (NOT upper_inc(operations)))),
   constraint batch_operations_check1 CHECK (((NOT upper_inf(operations)) AND (NOT lower_inf(operations)))),
   constraint batch_pkey PRIMARY KEY (batch_id),
@@ -120,7 +121,7 @@ create table retl.batch (
   constraint batch_retry_of_fkey FOREIGN KEY (retry_of) REFERENCES retl.batch(batch_id),
   constraint batch_run_id_fkey FOREIGN KEY (run_id) REFERENCES retl.run(run_id),
   constraint batch_sending_check CHECK ((sending >= 1)),
-  constraint batch_state_check CHECK ((state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text, 'refused'::text, 'uploaded'::text, 'settled'::text])))
+  constraint batch_state_check CHECK ((state = ANY (ARRAY['prepared'::text, 'sending'::text, 'unknown'::text, 'staged'::text, 'not-applied'::text, 'parted'::text, 'refused'::text, 'uploaded'::text, 'settled'::text])))
 );
 create table retl.checkpoint (
   build_id bigint not null,
@@ -613,7 +614,7 @@ function retl.is_abandoned(r retl.run, p_age_ms bigint)
 function retl.judge(p_run bigint)
   returns jsonb, language plpgsql, body sha256:a35d7a196b7b0db5a32720a3f15fdcc0455322e1e7e10b531fe6822df23759ab
 function retl.keep_outcome()
-  returns trigger, language plpgsql, body sha256:6b4393e01bd3b9abfe010605a7989b0e4f15853748dcfffb5ce04b8e224e45bc
+  returns trigger, language plpgsql, body sha256:120722480905ab326debdae4d3659c415d61f39c096577f68652ac6f6a58da35
 function retl.kept_operations(r retl.run, p_snapshot bigint)
   returns text, language sql, immutable, body sha256:a02ec2ab341404901efbb8898210cbe8170aac5569f048a9c8ce5eb92ef2c8be
 function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint, p_write_form text DEFAULT ''::text)
@@ -625,7 +626,7 @@ function retl.lock_compaction()
 function retl.lock_run(p_run bigint, p_epoch bigint)
   returns retl.run, language plpgsql, body sha256:4aaabffffe519bd85cb4734ef72a631e8e885e34cd809c754b5a1c04d44002a4
 function retl.mark_not_applied(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_retry_ms bigint)
-  returns void, language plpgsql, security definer, body sha256:fb0ebecf8ebe939e9f83dc4169f4cfa86ecdd3a75f48ea3393453ade4b74cf52
+  returns void, language plpgsql, security definer, body sha256:b1cba443ed8b67d08cb34d135e5c172482da1c2a268a37da460d10a047f2222e
 function retl.mark_refused(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_words text, p_divisible boolean DEFAULT false)
   returns void, language plpgsql, security definer, body sha256:496a51668d938c81538946794bc76fe4a9a2fa32f21c56198be2b003818d2fde
 function retl.mark_resending(p_run bigint, p_epoch bigint, p_batch bytea, p_deadline_ms bigint)
@@ -655,7 +656,7 @@ function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids
 function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch bytea, p_hash bytea, p_bytes bigint)
   returns void, language plpgsql, security definer, body sha256:9b2a7c314457045be1c315eb6b136583b5a2e6f0155448690fa9b032042272b5
 function retl.promote(p_run bigint, p_epoch bigint)
-  returns void, language plpgsql, security definer, body sha256:42753a53c7ee7d8de28aa2c2860d909a1fdb6c8cda1f125dd3acbc2d2a782820
+  returns void, language plpgsql, security definer, body sha256:d27bd27bc1b9b4406e31225e2b2d442c7d34071a5caebbe6f9315d57de405df3
 function retl.prune(p_run bigint, p_limit integer)
   returns integer, language sql, security definer, body sha256:1666c54e8eead91772d291e790217411a6ceaf0fcf46db251ef4be2821a70310
 function retl.prune_closed(p_age_ms bigint, p_rows integer)
@@ -685,13 +686,13 @@ function retl.record_unsent(r retl.run, p_action text, p_from bigint, p_end bigi
 function retl.refuse_change()
   returns trigger, language plpgsql, body sha256:356549aa3fd3e455e4851c29864244e5bc550f18270023a6e7a1841e788c80bc
 function retl.refuse_state(b retl.batch, p_wanted text)
-  returns void, language plpgsql, body sha256:0ea788eed0c4b1d3bdfb798db0c2281bcdcd76b7729df38a97fc861bb0fa0f14
+  returns void, language plpgsql, body sha256:29fafd6a5ef223fc7db26348fbf8e04f9073c1e4589471030c55bc1e73a8ccd3
 function retl.rejected_identities(p_sequences bigint[])
   returns TABLE(sequence bigint, identity_hash bytea), language plpgsql, stable, security definer, body sha256:07ac9448d506e91ab40b89c0b4e5c4a8d43dc16b0893ef8268a6947385e4e15b
 function retl.rejected_in(r retl.run, OUT members bigint, OUT stops boolean, OUT tolerated boolean)
   returns record, language sql, stable, security definer, body sha256:01319f20b1cdf9bf7a07ff1324f1f3bb8b5e03ab661a339f0f309be627c1bd1c
 function retl.rejections_since(p_sequences bigint[])
-  returns TABLE(sequence bigint, later_run bigint, became text), language plpgsql, stable, security definer, body sha256:c6a7aeef8ca36e20ec005cc463fb4f30db8e3eb7a3655a28f63812a28155cb7b
+  returns TABLE(sequence bigint, later_run bigint, became text), language plpgsql, stable, security definer, body sha256:73e8b6d4f9ff1cd5d4d137c092be99ac9c33a3fd1891ed6c47701472afca5f66
 function retl.release_compaction(p_index text)
   returns void, language sql, security definer, body sha256:8b07434279f1f8dfdbd5d2b4cfef4d0c223c573d9aa293e4094d38de66c419bf
 function retl.release_lost(p_run bigint, p_first_run_id text, p_by text, p_because text)
@@ -732,6 +733,8 @@ function retl.search_operation(p_run bigint, p_column text, p_key text, p_first 
   returns record, language plpgsql, stable, body sha256:dd3607d1ce6f68a9cd02d7ef841331ca0305accdb3b2429421b3b6587b2f8fc5
 function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])
   returns bigint, language plpgsql, security definer, body sha256:42971a76a2e1321d503ed042ef80b1bdec790ae0663da23779e2811d40582657
+function retl.settle_parts(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_code text, p_retry_ms bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_applied boolean[], p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])
+  returns void, language plpgsql, security definer, body sha256:31278054bf976048bd344235312181ff0fb6fbbb1197c83a72eb23ff2cb58b27
 function retl.settle_step(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_store_keys text[], p_store_values text[])
   returns bigint, language plpgsql, security definer, body sha256:e6e73e8c15786a9857f0e7136ac682efe47893404865a71e9903ca655ba8643a
 function retl.shown_digest(p_run bigint)
@@ -836,6 +839,7 @@ grant execute on function retl.resolve_batch(bytea,text,text) to retl_runtime;
 grant execute on function retl.retry_batch(bigint,bigint,bytea,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.seal(bigint,bigint,bigint,bigint) to retl_runtime;
 grant execute on function retl.settle_batch(bigint,bigint,bytea,text,bigint[],text[],text[],text[],text[]) to retl_runtime;
+grant execute on function retl.settle_parts(bigint,bigint,bytea,text,text,bigint,bytea[],bigint[],bytea[],bigint[],boolean[],bigint[],text[],text[],text[],text[]) to retl_runtime;
 grant execute on function retl.settle_step(bigint,bigint,bytea,text,text[],text[]) to retl_runtime;
 grant execute on function retl.shown_digest(bigint) to retl_runtime;
 grant execute on function retl.sweep_step(integer,bigint) to retl_runtime;

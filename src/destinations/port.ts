@@ -25,7 +25,9 @@ export type ReasonCode = string;
 export type OperationOutcome =
   | { readonly kind: 'accepted' }
   /** `reason` is the provider's own words: it is kept in the journal and shown by `retl rejections` only. */
-  | { readonly kind: 'rejected'; readonly code: ReasonCode; readonly reason: string };
+  | { readonly kind: 'rejected'; readonly code: ReasonCode; readonly reason: string }
+  /** Provably never looked at. It goes again in the same run, in another request, a few times; then it counts as rejected. */
+  | { readonly kind: 'not-applied'; readonly code: ReasonCode };
 
 /** The provider's answer, kept in the journal. Never logged. Must be JSON. */
 export type Receipt = { readonly [key: string]: unknown };

@@ -83,6 +83,7 @@ export type BatchState =
   | 'unknown' // neither accepted nor absent
   | 'staged' // taken for asynchronous work
   | 'not-applied' // proven: nothing was applied
+  | 'parted' // answered operation by operation, some of them not applied: they stand in its pieces
   | 'refused' // proven: nothing was applied, and it never will be
   | 'uploaded' // accepted, as evidence for a finish that makes it true: native replacement, visible at the finish
   | 'settled'; // every operation accepted or rejected

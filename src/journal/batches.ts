@@ -20,7 +20,7 @@ export function hashBytes(hash: Sha256): Buffer {
   return Buffer.from(hexOf(hash), 'hex');
 }
 
-function draftColumns(drafts: readonly BatchDraft[]): readonly unknown[] {
+export function draftColumns(drafts: readonly BatchDraft[]): readonly unknown[] {
   return [
     drafts.map((d) => hashBytes(d.id)),
     drafts.map((d) => d.last),
@@ -211,7 +211,7 @@ export interface Rejection {
 /** Buffered store writes of the adapter; a `null` value deletes. */
 export type StoreWrites = ReadonlyMap<string, string | null>;
 
-function storeColumns(writes: StoreWrites): readonly unknown[] {
+export function storeColumns(writes: StoreWrites): readonly unknown[] {
   return [
     [...writes.keys()].map(storeKey),
     [...writes.values()].map((v) => (v === null ? null : exactText(v))),
@@ -232,11 +232,17 @@ export async function settleBatch(
     a.epoch,
     hashBytes(batch),
     receipt,
+    ...rejectionColumns(rejections),
+    ...storeColumns(store),
+  ]);
+}
+
+export function rejectionColumns(rejections: readonly Rejection[]): readonly unknown[] {
+  return [
     rejections.map((r) => r.sequence),
     rejections.map((r) => safeCode(r.code)),
     rejections.map((r) => safeText(r.reason)),
-    ...storeColumns(store),
-  ]);
+  ];
 }
 
 /** A batch of which every operation is accepted. */

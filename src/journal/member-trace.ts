@@ -37,7 +37,7 @@ const HELD = `
   select h.sequence, encode(h.payload_hash, 'hex') as payload_hash, b.run_id::text as run_id,
     encode(b.batch_id, 'hex') as batch_id, e.position, e.recorded_at
   from retl.held_by($1, $2) h
-  left join retl.batch b on b.operations @> h.sequence and b.state <> 'not-applied'
+  left join retl.batch b on b.operations @> h.sequence and b.state not in ('not-applied', 'parted')
   left join retl.log_entry e on e.position = b.position`;
 
 /** `null`: the target does not hold it. @throws JournalError */
@@ -129,7 +129,7 @@ const BATCHES = `
       b.position::text as position,
       exists (select from retl.attempt a where a.epoch = b.settled_epoch and a.step = 'resolve') as resolved
     from retl.batch b
-    where b.operations @> s.sequence and b.state <> 'not-applied'
+    where b.operations @> s.sequence and b.state not in ('not-applied', 'parted')
     union all
     select encode(b.batch_id, 'hex'), b.state, b.sending, b.resends, b.reason, upper(b.operations) - lower(b.operations),
       b.accepted, b.rejected, b.prepared_at, b.sent_at, b.settled_at, b.position::text, false

@@ -83,12 +83,13 @@ export async function unresolvedBatches(db: Queryable, runId: string): Promise<r
   return rows.map(view);
 }
 
+const DECIDED: readonly BatchState[] = ['settled', 'refused', 'uploaded', 'not-applied', 'parted'];
+
 /** Why the verdict would be refused as things stand; `null` where it would not. */
 export function refusalOf(batch: BatchView | null, verdict: Verdict): Unresolvable | null {
   if (batch === null) return { kind: 'no-such-batch' };
   const { state, closing } = batch;
-  if (state === 'settled' || state === 'refused' || state === 'uploaded' || state === 'not-applied')
-    return { kind: 'settled', state };
+  if (DECIDED.includes(state)) return { kind: 'settled', state };
   if (closing !== null) return { kind: 'run-closed', closing };
   if (state !== 'unknown' && state !== 'staged') return { kind: 'not-unknown', state };
   if (verdict === 'not-applied' && batch.deadlineLeftMs > 0)

@@ -282,7 +282,20 @@ describe('an ended job', () => {
       'row-unprocessed',
       'row-unprocessed',
     ]);
+    expect(settled.kind === 'settled' && settled.outcomes.map(({ kind }) => kind).slice(3)).toEqual([
+      'not-applied',
+      'not-applied',
+    ]);
     expect(keys()).toEqual(['key-2', 'key-3']);
+  });
+
+  test('that somebody has aborted half-way: the rest is rejected, for to begin it again would be against their will', async () => {
+    const { poll: ask } = await staged({ state: 'Aborted', processed: 3, message: 'stopped' });
+    const settled = await ask();
+    expect(settled.kind === 'settled' && settled.outcomes[4]).toMatchObject({
+      kind: 'rejected',
+      code: 'row-unprocessed',
+    });
   });
 
   test.each(['Failed', 'Aborted'] as const)(
@@ -293,6 +306,7 @@ describe('an ended job', () => {
         kind: 'refused',
         code: state === 'Failed' ? 'job-failed' : 'job-aborted',
         reason: state === 'Failed' ? 'InvalidBatch : no such field' : '',
+        ...(state === 'Failed' ? { divisible: true } : {}),
       });
     },
   );

@@ -275,3 +275,69 @@ describe('the list', () => {
     ]);
   });
 });
+
+describe('dividing a request that was refused', () => {
+  const divide = (run: ScriptedRun, { id }: Prepared) =>
+    stateOf(markNotApplied(run.db, run.attempt, id, 'divided:http-400', 0));
+
+  async function sentBy(run: ScriptedRun, size: number): Promise<Prepared> {
+    const [batch] = await run.prepare('upsert', size, 1);
+    if (batch === undefined) throw new Error('nothing to prepare');
+    await run.sending(batch.id);
+    return batch;
+  }
+
+  test('rule 5: is not done where a rejection stops the run, nor with one member alone', async () => {
+    const stops = await opened({ kind: 'stop' });
+    expect(await divide(stops, await sentBy(stops, 2))).toBe(RULE);
+    const goesOn = await opened(CONTINUE);
+    expect(await divide(goesOn, await sentBy(goesOn, 1))).toBe(RULE);
+    expect(await divide(goesOn, await sentBy(goesOn, 2))).toBeNull();
+  });
+
+  test('rule 5: is done a hundred times in a run, whoever asks, and no more', async () => {
+    const run = await opened(CONTINUE);
+    expect(await divide(run, await sentBy(run, 2))).toBeNull();
+    await scene.journal.admin.query(
+      `insert into retl.batch select x.* from retl.batch b cross join generate_series(1, 99) n
+       cross join jsonb_populate_record(null::retl.batch, to_jsonb(b) || jsonb_build_object(
+         'batch_id', '\\x' || encode(sha256(convert_to(b.run_id || '/' || n, 'UTF8')), 'hex'))) x
+       where b.run_id = $1 and b.state = 'not-applied'`,
+      [run.run],
+    );
+    expect(await divide(run, await sentBy(run, 2))).toBe(RULE);
+  });
+});
+
+test('poison-row: a rejection is told of with what came of it, however many runs have ended otherwise meanwhile', async () => {
+  const mirror = scene.name();
+  const first = await opened({ kind: 'stop' }, FIVE, mirror);
+  await first.deliver('upsert', { size: 5, reject: only('a') });
+  await closeRun(first.db, first.attempt, 'rejected', 'refused-row');
+  const next = await opened({ kind: 'stop' }, { b: '2' }, mirror);
+  await closeRun(next.db, next.attempt, 'aborted', 'abort');
+  // A hundred and one more like it, as they would have been left behind.
+  await scene.journal.admin.query(
+    `do $do$ declare v bigint; begin
+       for i in 1..101 loop
+         v := nextval(pg_get_serial_sequence('retl.run', 'run_id'));
+         insert into retl.run overriding system value select x.* from retl.run r cross join lateral
+           jsonb_populate_record(null::retl.run, to_jsonb(r) || jsonb_build_object('run_id', v, 'first_sequence', (v << 32) + 1,
+             'additions_end', v << 32, 'removals_end', null)) x where r.run_id = ${next.run};
+         execute format('create table retl.operation_%s (like retl.operation_${first.run} including all)', v);
+         execute format('alter table retl.operation_%s owner to %I', v,
+           (select tableowner from pg_tables where schemaname = 'retl' and tablename = 'run'));
+       end loop;
+     end $do$`,
+  );
+  const asked = { mirror, run: null, before: null, limit: 10, values: false };
+  const since = async () =>
+    (await listRejections(scene.journal.runtime, asked)).rejections.map((one) => one.since?.became ?? null);
+  expect(await since()).toEqual([null]);
+  const open = await opened({ kind: 'stop' }, FIVE, mirror);
+  expect(await since()).toEqual(['pending']);
+  await open.deliver('upsert');
+  await open.beginRemovals();
+  await finish(open);
+  expect(await since()).toEqual(['accepted']);
+});

@@ -5,6 +5,7 @@
 
 import type { BatchOutcome } from '../../destinations/port.ts';
 import { type Sequence, sequence } from '../../domain/ids.ts';
+import { settleParts } from '../../journal/batch-parts.ts';
 import {
   markNotApplied,
   markRefused,
@@ -16,7 +17,8 @@ import {
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import { checked } from './checked.ts';
 import type { WindowEnd } from './ends.ts';
-import type { Outgoing } from './outgoing.ts';
+import type { Outgoing, RequestBuilder } from './outgoing.ts';
+import { bounded, type Piece, piecesOf, type Settled, unappliedCode } from './parts.ts';
 import { backoffMs, DIVIDED, receiptText, TOO_LARGE } from './policy.ts';
 import { pollAfterMs } from './polling.ts';
 import { withRetries } from './record.ts';
@@ -30,6 +32,7 @@ export class Recorder {
     private readonly a: RunAttempt,
     private readonly w: OpenWriter,
     private readonly rejections: Rejections,
+    private readonly builder: RequestBuilder,
   ) {
     this.#settlements = new Settlements(a.deps.journal, a.attempt);
   }
@@ -51,8 +54,9 @@ export class Recorder {
     const outcome = checked(outgoing, given);
     switch (outcome.kind) {
       case 'accepted':
-      case 'settled':
         return this.#settle(outgoing, outcome, writes);
+      case 'settled':
+        return this.#settled(outgoing, outcome, writes, tries);
       case 'staged':
         return this.#staged(outgoing, outcome, writes);
       case 'not-applied':
@@ -88,6 +92,48 @@ export class Recorder {
       return { kind: 'blocked', code: 'staged', batch: id };
     }
     return { kind: 'pending', code: 'staged', ms, batch: id, ageMs: 0 };
+  }
+
+  /** Rule 4: operations that were proven not applied go again, once those beside them are settled. */
+  async #settled(
+    outgoing: Outgoing,
+    given: Settled,
+    writes: StoreWrites,
+    tries: number,
+  ): Promise<WindowEnd | null> {
+    const told = bounded(outgoing, given, this.w.destination.capabilities.visible === 'on_accept');
+    const code = unappliedCode(told);
+    if (code === null) return this.#settle(outgoing, told, writes);
+    const pieces = piecesOf(this.builder, outgoing, told);
+    if (pieces.length > 1) return this.#part(outgoing, told, pieces, code, writes);
+    return this.#notApplied(
+      outgoing,
+      { kind: 'not-applied', code, retryAfterMs: null, tooLarge: false },
+      tries,
+    );
+  }
+
+  async #part(
+    outgoing: Outgoing,
+    told: Settled,
+    pieces: readonly Piece[],
+    code: string,
+    writes: StoreWrites,
+  ): Promise<WindowEnd | null> {
+    const { id } = outgoing.draft;
+    const rejections = rejectionsOf(outgoing, told);
+    const ms = backoffMs(outgoing.sending);
+    const settlement = { batch: id, receipt: receiptText(told.receipt), code, retryMs: ms };
+    const { journal } = this.a.deps;
+    await withRetries(() => settleParts(journal, this.a.attempt, settlement, pieces, rejections, writes));
+    // The journal has kept the batch unknown, and nothing of what was written.
+    if (outgoing.resent) return doubtful(outgoing, code);
+    const unapplied = told.outcomes.filter(({ kind }) => kind === 'not-applied').length;
+    this.#count(outgoing, rejections.length, unapplied);
+    this.w.store.committed(writes);
+    const [one] = rejections;
+    if (one !== undefined && !this.rejections.goesOn) return { kind: 'rejected', code: one.code };
+    return { kind: 'wait', code, ms, batch: id };
   }
 
   async #settle(
@@ -135,9 +181,10 @@ export class Recorder {
     return null;
   }
 
-  #count({ request }: Outgoing, rejected: number): void {
+  #count({ request }: Outgoing, rejected: number, unapplied = 0): void {
     const { deps, record } = this.a;
-    deps.metrics.members(record.mirror, request.action, request.operations.length - rejected, rejected);
+    const accepted = request.operations.length - rejected - unapplied;
+    deps.metrics.members(record.mirror, request.action, accepted, rejected);
   }
 
   async #notApplied(
@@ -173,10 +220,7 @@ function doubtful(outgoing: Outgoing, code: string): WindowEnd {
   return { kind: 'blocked', code, batch: outgoing.draft.id };
 }
 
-function rejectionsOf(
-  outgoing: Outgoing,
-  outcome: Extract<BatchOutcome, { kind: 'settled' }>,
-): readonly Rejection[] {
+function rejectionsOf(outgoing: Outgoing, outcome: Settled): readonly Rejection[] {
   return outcome.outcomes.flatMap((o, i) => {
     const at: Sequence = sequence(outgoing.first + BigInt(i));
     return o.kind === 'rejected' ? [{ sequence: at, code: o.code, reason: o.reason }] : [];

@@ -9,7 +9,7 @@ import type { RejectionSettings } from '../../domain/settings.ts';
 import type { Outgoing } from './outgoing.ts';
 
 /** Requests of one run that may be divided: the halves of each are two more. One of 1,000 members takes ten. */
-const MOST_DIVISIONS = 100;
+const MOST_DIVISIONS = 100; // the journal holds to the same (retl.mark_not_applied)
 
 export type Refusal = Extract<BatchOutcome, { kind: 'refused' }>;
 

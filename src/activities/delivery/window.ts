@@ -61,7 +61,7 @@ export class DeliveryWindow {
     private readonly rejections = new Rejections({ kind: 'stop' }, 0),
   ) {
     this.#builder = new RequestBuilder(a, w, action);
-    this.#recorder = new Recorder(a, w, rejections);
+    this.#recorder = new Recorder(a, w, rejections, this.#builder);
     this.#reconciler = new Reconciler(a, w, this.#builder, this.#recorder, limits.pollNow);
     this.#deadlineMs = sendDeadlineMs(w.destination.capabilities);
     this.#maxStaged = mostStaged(w.destination.capabilities);

@@ -92,7 +92,10 @@ export class Ingest {
     await this.#parts.api.setState(job, 'Aborted');
     if (trouble.kind === 'refused' && trouble.status === 413)
       return { kind: 'not-applied', code: `upload-${trouble.code}`, retryAfterMs: null, tooLarge: true };
-    return trouble.kind === 'unsure' ? notApplied(`upload-${trouble.code}`) : nothingYet(trouble);
+    if (trouble.kind === 'unsure') return notApplied(`upload-${trouble.code}`);
+    const outcome = nothingYet(trouble);
+    // It is the members' data that was refused, perhaps for one of them.
+    return outcome.kind === 'refused' ? { ...outcome, divisible: true } : outcome;
   }
 
   /** The word that begins the job. Saying it twice begins nothing twice: it is one job, with one state. */

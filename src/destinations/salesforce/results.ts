@@ -36,13 +36,13 @@ export interface Sent {
   readonly targets: readonly Target[] | null;
 }
 
-/** `words` cleans the org's before they are kept; `jobWords`, cleaned, stand for rows that were not processed. */
+/** `words` cleans the org's before they are kept; `rest`: what is true of rows that were not processed. */
 export function attribute(
   tables: Tables,
   sent: Sent,
   options: SalesforceOptions,
   words: (text: string) => string,
-  jobWords: string,
+  rest: OperationOutcome,
 ): Attributed {
   const rows = readTables(tables, sent, options, words);
   if (rows === null) return unknown('results-malformed');
@@ -64,9 +64,7 @@ export function attribute(
     if (outcome === undefined) return unknown('reply-lacks-ids');
     told += 1;
     if (outcome === 'unprocessed') unprocessed += 1;
-    outcomes.push(
-      outcome === 'unprocessed' ? { kind: 'rejected', code: 'row-unprocessed', reason: jobWords } : outcome,
-    );
+    outcomes.push(outcome === 'unprocessed' ? rest : outcome);
   }
   if (told !== byKey.size) return unknown('reply-adds-ids');
   return { kind: 'settled', outcomes, unprocessed };

@@ -4,6 +4,7 @@ import type {
   BatchOutcome,
   BatchRequest,
   EmptyCheck,
+  OperationOutcome,
   PollOutcome,
   PreflightProblem,
   Receipt,
@@ -119,11 +120,14 @@ export class SalesforceWriter extends SessionlessWriter implements Writer {
     const complete = job.state === 'JobComplete';
     const words = (text: string) => this.#api.clean(text);
     const sent = { operations: request.operations, targets };
-    const told = attribute(tables.value, sent, this.#options, words, job.words);
-    const code = job.state === 'Aborted' ? 'job-aborted' : 'job-failed';
+    const aborted = job.state === 'Aborted';
+    const told = attribute(tables.value, sent, this.#options, words, unprocessed(aborted, job.words));
+    const code = aborted ? 'job-aborted' : 'job-failed';
     // A job that has ended badly says no more than it says now; of a complete one the tables may still be on their way.
     if (told.kind === 'unknown') return complete ? told : { kind: 'missing', code: `${code}:${told.code}` };
-    if (told.unprocessed === request.operations.length) return { kind: 'refused', code, reason: job.words };
+    // Nothing was applied, and the data of one member may be what the org could not read.
+    if (told.unprocessed === request.operations.length)
+      return { kind: 'refused', code, reason: job.words, ...(aborted ? {} : { divisible: true }) };
     return { kind: 'settled', outcomes: told.outcomes, receipt: { job: job.id, state: job.state } };
   }
 
@@ -147,4 +151,13 @@ export class SalesforceWriter extends SessionlessWriter implements Writer {
       return { kind: 'staged', jobIds, receipt, pollAfterMs: trouble.afterMs };
     return { kind: 'unknown', code };
   }
+}
+
+/**
+ * Rows that the job has not looked at were not applied: they go again. But not where somebody has ended the job in the org: to begin
+ * another one would be against their will.
+ */
+function unprocessed(aborted: boolean, reason: string): OperationOutcome {
+  const code = 'row-unprocessed';
+  return aborted ? { kind: 'rejected', code, reason } : { kind: 'not-applied', code };
 }
