@@ -33,8 +33,13 @@ export function searchedText(typed: string, match: TextMatch): SearchedText | nu
   return { folded: foldText(typed, FOLDING), match };
 }
 
+/** An identity of one value, of printable ASCII: nearly all of them are, and folding it is no more than to lower it. */
+const ONE_PLAIN = /^\{"[^"\\]*":"([ !#-[\]-~]*)"\}$/;
+
 /** The values of a canonical identity, folded, in their order, each once: strings, and numbers and booleans as they are written. */
 export function identityWords(identity: string): readonly string[] {
+  const plain = ONE_PLAIN.exec(identity)?.[1];
+  if (plain !== undefined) return [plain.toLowerCase()];
   const words = new Set<string>();
   for (const [token, colon] of identity.matchAll(TOKENS)) {
     if (colon === ':') continue;

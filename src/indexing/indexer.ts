@@ -6,7 +6,8 @@
 
 import type { CheckpointMark, IndexDefinition, SnapshotMark } from '../domain/checkpoint-validation.ts';
 import type { ArtifactReference, BuildId, LogPosition, Sha256 } from '../domain/ids.ts';
-import type { EntryEffects } from '../journal/log-reader.ts';
+import type { LogEntry } from '../journal/log.ts';
+import { type EffectColumns, EntryEffects } from '../journal/log-effects.ts';
 import type { SnapshotCursor, SnapshotMember } from '../journal/log-snapshot.ts';
 
 /** One construction of the index, as the index itself keeps it: where that and the journal's registry differ, this is true. */
@@ -56,8 +57,14 @@ export interface HeldMembers {
 }
 
 /** An entry and the name of its mirror. */
-export interface NamedEntry extends EntryEffects {
-  readonly mirror: string;
+export class NamedEntry extends EntryEffects {
+  constructor(
+    readonly mirror: string,
+    entry: LogEntry,
+    columns: EffectColumns,
+  ) {
+    super(entry, columns);
+  }
 }
 
 export type Batch =

@@ -7,11 +7,14 @@ import { readLogPage } from '../journal/log-reader.ts';
 import { readSnapshotPage, type SnapshotCursor } from '../journal/log-snapshot.ts';
 import { mirrorNames } from '../journal/mirror-names.ts';
 import type { Queryable } from '../journal/pool.ts';
-import type { Batch } from './indexer.ts';
+import { type Batch, NamedEntry } from './indexer.ts';
 
 export type EntryBatch = Extract<Batch, { readonly kind: 'entries' }>;
 export type MemberBatch = Extract<Batch, { readonly kind: 'members' }>;
 type Gone = { readonly kind: 'end' } | { readonly kind: 'compacted' };
+
+/** A second's work, and some ten megabytes. */
+const PAGE_EFFECTS = 50_000;
 
 export class LogSource {
   #names: ReadonlyMap<MirrorId, string> = new Map();
@@ -19,18 +22,23 @@ export class LogSource {
   constructor(
     private readonly db: Queryable,
     /** Effects of one page: what is lost with a builder that dies. */
-    private readonly effects: number,
+    private readonly effects = PAGE_EFFECTS,
   ) {}
 
   /** What follows `after`, but nothing past `goal`. @throws JournalError */
   async entries(after: LogPosition, goal: LogPosition | null): Promise<EntryBatch | Gone> {
     if (goal !== null && after >= goal) return { kind: 'end' };
-    const page = await readLogPage(this.db, after, { values: true, effects: this.effects });
+    const page = await readLogPage(this.db, after, {
+      values: 'identities',
+      effects: this.effects,
+    });
     if (page.kind === 'end') return page;
     if (page.kind === 'compacted') return { kind: 'compacted' };
     const within = page.entries.filter(({ entry }) => goal === null || entry.position <= goal);
     await this.#learn(within.map(({ entry }) => entry.mirror));
-    const entries = within.map((one) => ({ ...one, mirror: this.#name(one.entry.mirror) }));
+    const entries = within.map(
+      ({ entry, columns }) => new NamedEntry(this.#name(entry.mirror), entry, columns),
+    );
     return { kind: 'entries', entries };
   }
 

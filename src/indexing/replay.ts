@@ -25,11 +25,9 @@ export interface ReplayDeps {
   readonly builder: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Effects of a page; the default suits rows of some hundred bytes. */
+  /** Effects of a page, where not those of {@link LogSource}. */
   readonly effects?: number;
 }
-
-const PAGE_EFFECTS = 20_000;
 
 export interface Progress {
   readonly build: BuildId;
@@ -190,7 +188,7 @@ class Replay {
     private readonly indexer: Indexer,
     public build: OwnBuild,
   ) {
-    this.#source = new LogSource(deps.journal, deps.effects ?? PAGE_EFFECTS);
+    this.#source = new LogSource(deps.journal, deps.effects);
   }
 
   async run(stopped: () => boolean): Promise<'end' | 'more' | Refusal> {

@@ -41,7 +41,7 @@ async function compared(
   position: LogPosition,
   snapshot: Awaited<ReturnType<typeof beginning>>,
 ): Promise<VerifiedIndex> {
-  const source = new LogSource(deps.journal, deps.effects ?? 20_000);
+  const source = new LogSource(deps.journal, deps.effects);
   let gone = snapshot !== null && !(await loaded(source, scratch, snapshot.id));
   let at: LogPosition = snapshot?.boundary ?? logPosition(0);
   let goal = position;

@@ -2,7 +2,8 @@
 
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonicalJson } from '../../src/domain/canonical-json.ts';
+import { canonicalJson, canonicalString } from '../../src/domain/canonical-json.ts';
+import { foldText } from '../../src/domain/folding.ts';
 import {
   coarseSign,
   identityHas,
@@ -29,6 +30,20 @@ describe('the words of an identity', () => {
       '\n',
     ]);
   });
+});
+
+test('an identity of one value gives it as it is folded, whatever characters it is of', () => {
+  fc.assert(
+    fc.property(
+      fc.string({
+        unit: fc.constantFrom('A', 'z', ' ', '"', '\\', ':', '~', 'É', 'ﬃ', '😀', '\u007f', 'q'),
+      }),
+      (value) => {
+        const identity = `{"key":${canonicalString(value)}}`;
+        expect(identityWords(identity)).toEqual([foldText(value, ['case', 'nfkc'])]);
+      },
+    ),
+  );
 });
 
 describe('a text', () => {

@@ -194,7 +194,7 @@ describe('pages', () => {
 
 describe('the log', () => {
   test('a page of it costs what is on it, wherever the bytes are; so does a page of a snapshot, and each step to it', async () => {
-    const read = await explained(() => readLogPage(client, logPosition(3), { effects: 1, values: true }));
+    const read = await explained(() => readLogPage(client, logPosition(3), { effects: 1, values: 'all' }));
     const page = planOf(read, /join retl\.generation_/);
     expect(page).toMatch(/Index Scan using operation_\d+_pkey/);
     expect(page).toMatch(/Index Scan using generation_\d+_row/);

@@ -1,7 +1,8 @@
 /** A membership index in memory: what replaying the log gives, as canonical text, to be compared byte for byte. */
 
 import { logPosition } from '../../src/domain/ids.ts';
-import { type EntryEffects, readLogPage } from '../../src/journal/log-reader.ts';
+import type { EntryEffects } from '../../src/journal/log-effects.ts';
+import { readLogPage } from '../../src/journal/log-reader.ts';
 import { latestSnapshot, readSnapshotPage, type SnapshotCursor } from '../../src/journal/log-snapshot.ts';
 import type { Queryable } from '../../src/journal/pool.ts';
 
@@ -23,7 +24,7 @@ export class ReplayedIndex {
   /** Follows the log from where it stands, as far as it goes. @param page effects in one page. */
   async follow(db: Queryable, page = 7): Promise<void> {
     for (;;) {
-      const next = await readLogPage(db, logPosition(this.position), { values: true, effects: page });
+      const next = await readLogPage(db, logPosition(this.position), { values: 'all', effects: page });
       if (next.kind === 'compacted') throw new Error(`compacted: the log begins at ${next.earliest}`);
       if (next.kind === 'end') return;
       for (const entry of next.entries) this.#apply(entry);

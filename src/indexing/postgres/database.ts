@@ -49,15 +49,28 @@ export async function inTransaction<T>(
 }
 
 /** Loads rows in COPY's text form, of which each ends with a line feed. @throws RetlError */
-export async function copyRows(client: IndexConnection, into: string, rows: Iterable<string>): Promise<void> {
-  const stream = client.query(copyFrom(`copy ${into} from stdin`));
+export function copyRows(client: IndexConnection, into: string, rows: Iterable<string>): Promise<void> {
+  return load(client, `copy ${into} from stdin`, chunks(rows));
+}
+
+/** Loads what binary-rows.ts has made. @throws RetlError */
+export function copyBinary(client: IndexConnection, into: string, made: Iterable<Buffer>): Promise<void> {
+  return load(client, `copy ${into} from stdin (format binary)`, made);
+}
+
+async function load(
+  client: IndexConnection,
+  statement: string,
+  data: Iterable<string | Buffer>,
+): Promise<void> {
+  const stream = client.query(copyFrom(statement));
   const ended = new Promise<void>((resolve, reject) => {
     stream.once('finish', resolve);
     stream.once('error', reject);
   });
   ended.catch(() => {});
   const fill = async () => {
-    for (const chunk of chunks(rows)) if (!stream.write(chunk)) await once(stream, 'drain');
+    for (const chunk of data) if (!stream.write(chunk)) await once(stream, 'drain');
     stream.end();
   };
   try {

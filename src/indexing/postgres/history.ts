@@ -4,8 +4,10 @@
  * before has been compacted away.
  */
 
+import type { NamedEntry } from '../indexer.ts';
 import { timeText } from '../time-text.ts';
-import { copyBytes, copyRows, copyText, type IndexConnection } from './database.ts';
+import { BinaryRows, fixedFields } from './binary-rows.ts';
+import { copyBinary, copyBytes, copyRows, copyText, type IndexConnection } from './database.ts';
 import type { RowBatch, RowTable, TableKind, Taken } from './kind.ts';
 
 const NAMES = 'position, target_id, mirror, identity_hash, identity, action, payload_hash, run_id, at';
@@ -25,9 +27,14 @@ export const membershipHistory: TableKind = {
 };
 
 async function take(client: IndexConnection, table: RowTable, batch: RowBatch): Promise<Taken> {
-  const rows = batch.kind === 'members' ? heldRows(batch) : changeRows(batch);
-  if (rows.length > 0) await copyRows(client, `${table.name} (${NAMES})`, rows);
-  return { grown: BigInt(rows.length), keyed: table.keyed };
+  if (batch.kind === 'members') {
+    const rows = heldRows(batch);
+    await copyRows(client, `${table.name} (${NAMES})`, rows);
+    return { grown: BigInt(rows.length), keyed: table.keyed };
+  }
+  const changes = new Changes();
+  await copyBinary(client, `${table.name} (${CHANGE_NAMES})`, changes.rows(batch.entries));
+  return { grown: changes.count, keyed: table.keyed };
 }
 
 /** At the position since which a member is held, with what it is held with at the boundary, by the last run that sent it. */
@@ -40,16 +47,31 @@ function heldRows(batch: Extract<RowBatch, { kind: 'members' }>): readonly strin
   );
 }
 
-function changeRows(batch: Extract<RowBatch, { kind: 'entries' }>): readonly string[] {
-  const rows: string[] = [];
-  for (const { entry, mirror, effects } of batch.entries) {
-    const at = timeText(entry.recordedAt);
-    for (const { action, identityHash, identity, payloadHash } of effects) {
-      if (action === 'keep') continue;
-      const who = `${mirror}\t${copyBytes(identityHash)}\t${copyText(identity ?? '')}`;
-      const payload = payloadHash === null ? '\\N' : copyBytes(payloadHash);
-      rows.push(`${entry.position}\t${entry.target}\t${who}\t${action}\t${payload}\t${entry.run}\t${at}\n`);
+const CHANGE_NAMES = 'position, target_id, mirror, run_id, at, identity_hash, identity, action, payload_hash';
+
+class Changes {
+  count = 0n;
+
+  *rows(entries: readonly NamedEntry[]): Generator<Buffer> {
+    const rows = new BinaryRows();
+    for (const { entry, mirror, columns } of entries) {
+      const { position, target, run } = entry;
+      const fixed = fixedFields([position, target, mirror, run, { micros: entry.recordedAt }]);
+      for (let n = 0; n < columns.count; n += 1) {
+        const action = columns.actionAt(n);
+        if (action === 'keep') continue;
+        this.count += 1n;
+        rows.row(9);
+        rows.fixed(fixed);
+        rows.bytes(columns.identityHashes, 32 * n, 32 * n + 32);
+        rows.text(columns.identities?.[n] ?? '');
+        rows.text(action);
+        if (action === 'remove') rows.nothing();
+        else rows.bytes(columns.payloadHashes, 32 * n, 32 * n + 32);
+        const made = rows.full();
+        if (made !== null) yield made;
+      }
     }
+    yield rows.end();
   }
-  return rows;
 }

@@ -12,7 +12,7 @@ import { sha256Parts } from '../../journal/artifact-store.ts';
 import type { Applied, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../indexer.ts';
 import { buildTable, insertBuild, type KeptBuild, lockBuild, readBuilds, writeBuild } from './builds.ts';
 import { inTransaction, openIndexDatabase, query } from './database.ts';
-import type { TableKind } from './kind.ts';
+import { makeKeys, type TableKind } from './kind.ts';
 import { openScratch } from './scratch.ts';
 
 export interface PostgresIndexOptions {
@@ -149,7 +149,7 @@ async function promote(pool: pg.Pool, schema: string, kind: TableKind, build: Ow
     const kept = await lockBuild(client, schema, build);
     if (kept === null) return { kind: 'raced' };
     const table = `${schema}.rows_${kept.table}`;
-    if (!kept.keyed) for (const statement of kind.keys(table)) await query(client, statement);
+    if (!kept.keyed) await makeKeys(client, kind, table);
     await query(client, `analyze ${table}`);
     const state = `update ${schema}.index_build set state = $2, keyed = keyed or $2 = 'live' where index_name = $1`;
     await query(client, `${state} and state = 'live'`, [name, 'retired']);

@@ -1,7 +1,7 @@
 /** A kind of index in PostgreSQL tables: what a row of it is, and how a batch of the log changes the rows. */
 
 import type { Batch } from '../indexer.ts';
-import type { IndexConnection } from './database.ts';
+import { type IndexConnection, query } from './database.ts';
 
 export type RowBatch = Exclude<Batch, { readonly kind: 'begin' }>;
 
@@ -32,4 +32,15 @@ export interface TableKind {
   comparable(boundary: bigint): string;
   /** Takes a batch in. @throws RetlError */
   take(client: IndexConnection, table: RowTable, batch: RowBatch): Promise<Taken>;
+}
+
+/** A million rows are sorted in memory, where the server has less for such work; for the rest of the transaction. */
+const SORT_MEMORY = `
+  select set_config('maintenance_work_mem', '256MB', true)
+  where pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB')`;
+
+/** Makes the keys of a table that was loaded without, in a transaction. @throws RetlError */
+export async function makeKeys(client: IndexConnection, kind: TableKind, table: string): Promise<void> {
+  await query(client, SORT_MEMORY);
+  for (const statement of kind.keys(table)) await query(client, statement);
 }

@@ -1,15 +1,15 @@
 /**
  * The kind `membership-search`: who is in which mirror, since when, by which run. A row is a member as it is held, with the
- * values of its identity, folded, by which it is found. As long as
- * a fresh build meets nothing but additions they are loaded straight, without keys; from then on pages are folded to one
- * change for each member, staged by COPY, and merged as sets.
+ * values of its identity, folded, by which it is found. As long as a fresh build meets nothing but additions they are loaded
+ * straight, without keys; from then on pages are folded to one change for each member, staged by COPY, and merged as sets.
  */
 
 import type { NamedEntry } from '../indexer.ts';
 import { timeText } from '../time-text.ts';
-import { copyBytes, copyRows, copyText, type IndexConnection, query } from './database.ts';
-import type { RowBatch, RowTable, TableKind, Taken } from './kind.ts';
-import { copyWords, WORD_COLUMNS, WORD_NAMES, wordKeys } from './words.ts';
+import { BinaryRows, fixedFields } from './binary-rows.ts';
+import { copyBinary, copyBytes, copyRows, copyText, type IndexConnection, query } from './database.ts';
+import { makeKeys, type RowBatch, type RowTable, type TableKind, type Taken } from './kind.ts';
+import { copyWords, keptWords, WORD_COLUMNS, WORD_NAMES, wordKeys } from './words.ts';
 
 const COLUMNS = `target_id bigint not null, mirror text not null, identity_hash bytea not null, identity text not null,
   payload_hash bytea not null, run_id bigint not null, since bigint not null, since_at timestamptz not null,
@@ -33,13 +33,18 @@ export const membershipSearch: TableKind = {
 };
 
 async function take(client: IndexConnection, table: RowTable, batch: RowBatch): Promise<Taken> {
-  const fresh = batch.kind === 'members' ? heldRows(batch) : table.keyed ? null : addedRows(batch.entries);
-  if (fresh !== null) {
-    await copyRows(client, `${table.name} (${NAMES})`, fresh);
-    return { grown: BigInt(fresh.length), keyed: table.keyed };
+  if (batch.kind === 'members') {
+    const held = heldRows(batch);
+    await copyRows(client, `${table.name} (${NAMES})`, held);
+    return { grown: BigInt(held.length), keyed: table.keyed };
   }
-  if (!table.keyed) for (const statement of membershipSearch.keys(table.name)) await query(client, statement);
-  const entries = batch.kind === 'entries' ? batch.entries : [];
+  const { entries } = batch;
+  // Whoever is added is held by nobody before.
+  if (!table.keyed && entries.every(({ columns }) => columns.onlyAdditions)) {
+    await copyBinary(client, `${table.name} (${ADDED_NAMES})`, addedRows(entries));
+    return { grown: BigInt(entries.reduce((n, { columns }) => n + columns.count, 0)), keyed: false };
+  }
+  if (!table.keyed) await makeKeys(client, membershipSearch, table.name);
   return { grown: await merge(client, table.name, folded(entries)), keyed: true };
 }
 
@@ -57,19 +62,31 @@ function heldRows(batch: Extract<RowBatch, { kind: 'members' }>): readonly strin
   );
 }
 
-/** `null` where there is anything else: whoever is added is held by nobody before. */
-function addedRows(entries: readonly NamedEntry[]): readonly string[] | null {
-  const rows: string[] = [];
-  for (const { entry, mirror, effects } of entries) {
-    const at = timeText(entry.recordedAt);
+const ADDED_NAMES = `target_id, mirror, run_id, since, since_at, position, accepted_at, identity_hash, payload_hash,
+  identity, ${WORD_NAMES}`;
+
+function* addedRows(entries: readonly NamedEntry[]): Generator<Buffer> {
+  const rows = new BinaryRows();
+  for (const { entry, mirror, columns } of entries) {
     const { position, run, target } = entry;
-    const times = { run, since: position, sinceAt: at, position, acceptedAt: at };
-    for (const e of effects) {
-      if (e.action !== 'add' || e.payloadHash === null) return null;
-      rows.push(line(target, mirror, e.identityHash, e.identity, e.payloadHash, times));
+    const at = { micros: entry.recordedAt };
+    const fixed = fixedFields([target, mirror, run, position, at, position, at]);
+    for (let n = 0; n < columns.count; n += 1) {
+      const identity = columns.identities?.[n] ?? '';
+      const [word = '', ...more] = keptWords(identity);
+      rows.row(12);
+      rows.fixed(fixed);
+      rows.bytes(columns.identityHashes, 32 * n, 32 * n + 32);
+      rows.bytes(columns.payloadHashes, 32 * n, 32 * n + 32);
+      rows.text(identity);
+      rows.text(word);
+      if (more.length === 0) rows.nothing();
+      else rows.texts(more);
+      const made = rows.full();
+      if (made !== null) yield made;
     }
   }
-  return rows;
+  yield rows.end();
 }
 
 interface Times {

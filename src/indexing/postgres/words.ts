@@ -12,6 +12,7 @@ const KEPT = 200;
 
 /** A value as it stands in these columns. */
 export function keptWord(folded: string): string {
+  if (folded.length <= KEPT) return folded;
   const kept = folded.slice(0, KEPT);
   return kept.isWellFormed() ? kept : kept.slice(0, -1);
 }
@@ -21,9 +22,14 @@ export const wordKeys = (table: string): readonly string[] => [
   `create index on ${table} using gin (more) where more is not null`,
 ];
 
+/** The values of a canonical identity, as they stand in these columns. */
+export function keptWords(identity: string): readonly string[] {
+  return identityWords(identity).map(keptWord);
+}
+
 /** Both as fields of COPY's text form. */
 export function copyWords(identity: string): string {
-  const [word = '', ...more] = identityWords(identity).map(keptWord);
+  const [word = '', ...more] = keptWords(identity);
   return `${copyText(word)}\t${more.length === 0 ? '\\N' : copyText(arrayOf(more))}`;
 }
 
