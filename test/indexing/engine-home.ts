@@ -23,14 +23,14 @@ export class EnginePlace implements IndexPlace {
     private readonly options: Options = {},
   ) {}
 
-  async indexer(name: string, version: Version = 'now', patience = QUICK): Promise<Indexer> {
+  async indexer(name: string, version: Version | 'narrow' = 'now'): Promise<Indexer> {
     const indexer = await engineIndexer({
       name,
       system: this.system,
       form: formOf(version),
       options: { url: this.url, prefix: this.prefix, replicas: 0, ...this.options },
       holdsLog: false,
-      patience,
+      patience: QUICK,
     });
     this.#indexers.push(indexer);
     return indexer;
@@ -108,8 +108,13 @@ export function engineHome(url: () => string): IndexHome {
   return { open: async () => new EnginePlace(url()) };
 }
 
-export function formOf(version: Version): EngineForm {
+/** `narrow`: an engine that takes less than what there is to write. */
+function formOf(version: Version | 'narrow'): EngineForm {
   if (version === 'now') return MEMBERSHIP_SEARCH;
+  if (version === 'narrow') {
+    const { text: _, ...properties } = MEMBERSHIP_SEARCH.properties;
+    return { ...MEMBERSHIP_SEARCH, properties };
+  }
   const properties = { ...MEMBERSHIP_SEARCH.properties, extra: { type: 'keyword' } };
   const schemaVersion = MEMBERSHIP_SEARCH.schemaVersion + (version === 'next' ? 1 : 0);
   return { ...MEMBERSHIP_SEARCH, schemaVersion, properties };

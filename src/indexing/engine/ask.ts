@@ -65,6 +65,8 @@ export function judge(engine: Engine, reply: EngineReply): Judged {
     return { kind: 'later', error: unavailable(system, errorType(body) ?? `http-${status}`) };
   if (status === 401 || status === 403)
     return { kind: 'never', error: misconfigured(system, `http-${status}`) };
+  // It speaks another language than the client, as a server of another product or generation does.
+  if (status === 406) return { kind: 'never', error: misconfigured(system, 'other-product') };
   return { kind: 'answer', status, body };
 }
 

@@ -45,7 +45,9 @@ interface Transport {
 }
 
 export async function openEngine(system: EngineName, options: EngineOptions): Promise<EngineClient> {
-  const { transport, close } = await (system === 'opensearch' ? openSearch(options) : elastic(options));
+  const { transport, jsonHeaders, close } = await (system === 'opensearch'
+    ? openSearch(options)
+    : elastic(options));
   return {
     system,
     async send({ method, path, query, body, lines }) {
@@ -57,7 +59,8 @@ export async function openEngine(system: EngineName, options: EngineOptions): Pr
         ...(lines === undefined ? {} : { bulkBody: lines }),
       };
       try {
-        return answered(await transport.request(params, { maxRetries: 0, meta: true }));
+        const headers = body === undefined ? {} : { headers: jsonHeaders };
+        return answered(await transport.request(params, { maxRetries: 0, meta: true, ...headers }));
       } catch (error) {
         return failed(error);
       }
@@ -68,6 +71,8 @@ export async function openEngine(system: EngineName, options: EngineOptions): Pr
 
 interface Opened {
   readonly transport: Transport;
+  /** Of a text that is JSON already, which a client would send as mere text. */
+  readonly jsonHeaders: { readonly [name: string]: string };
   close(): Promise<void>;
 }
 
@@ -80,7 +85,8 @@ async function openSearch(options: EngineOptions): Promise<Opened> {
     ...(options.api_key === undefined ? {} : { headers: { authorization: `ApiKey ${options.api_key}` } }),
     ...(options.ca === undefined ? {} : { ssl: { ca: options.ca } }),
   });
-  return { transport: client.transport, close: () => client.close() };
+  const jsonHeaders = { 'content-type': 'application/json' };
+  return { transport: client.transport, jsonHeaders, close: () => client.close() };
 }
 
 async function elastic(options: EngineOptions): Promise<Opened> {
@@ -92,7 +98,8 @@ async function elastic(options: EngineOptions): Promise<Opened> {
     ...(options.api_key === undefined ? basicAuth(options) : { auth: { apiKey: options.api_key } }),
     ...(options.ca === undefined ? {} : { tls: { ca: options.ca } }),
   });
-  return { transport: client.transport, close: () => client.close() };
+  const jsonHeaders = { 'content-type': 'application/vnd.elasticsearch+json; compatible-with=8' };
+  return { transport: client.transport, jsonHeaders, close: () => client.close() };
 }
 
 function basicAuth({ username, password }: EngineOptions) {

@@ -85,7 +85,7 @@ async function untilReady(url: string, exited: Promise<unknown>): Promise<void> 
   });
   for (const until = Date.now() + READY_WITHIN_MS; Date.now() < until && !over; ) {
     // A node that answers may still be opening the shards that it has found.
-    const health = '/_cluster/health?wait_for_no_initializing_shards=true&timeout=30s';
+    const health = '/_cluster/health?wait_for_status=green&timeout=30s';
     const up = await fetch(url + health).then(
       async (reply) => reply.ok && !JSON.stringify(await reply.json()).includes('"timed_out":true'),
       () => false,
