@@ -17,6 +17,7 @@ import type { MetricsSettings } from './domain/settings.ts';
 import { JournalError } from './journal/errors.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { type MirrorSigns, readVitalSigns } from './journal/vital-signs.ts';
+import type { IndexWatch } from './worker-index-metrics.ts';
 
 /** In seconds: from a table in the same machine room to a provider that takes minutes. */
 const DURATIONS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
@@ -83,6 +84,7 @@ export class JournalWatch {
     private readonly metrics: RunMetrics,
     private readonly logger: Logger,
     private readonly everyMs = LOOK_EVERY_MS,
+    private readonly indexes: Pick<IndexWatch, 'look'> | null = null,
   ) {
     this.#up = gauge(meter, 'retl_journal_up');
     this.#head = gauge(meter, 'retl_log_head_position');
@@ -101,10 +103,14 @@ export class JournalWatch {
 
   async #watch(): Promise<void> {
     const { signal } = this.#stop;
+    // An index whose system is slow to answer keeps no mirror from being told of.
+    let besides: Promise<void> | undefined;
     while (!signal.aborted) {
       await this.look();
+      besides = this.indexes?.look();
       await sleep(this.everyMs, undefined, { signal, ref: false }).catch(() => undefined);
     }
+    await besides;
   }
 
   /** Looks once. Never throws: metrics are no reason for a worker to end. */

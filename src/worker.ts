@@ -33,6 +33,7 @@ import { openJournal } from './journal/pool.ts';
 import { baseline } from './worker-baseline.ts';
 import { check, plan } from './worker-check.ts';
 import { indexDependencies, indexVerb } from './worker-index.ts';
+import { IndexWatch } from './worker-index-metrics.ts';
 import { writeEntry } from './worker-log.ts';
 import { installRuntime, JournalWatch } from './worker-metrics.ts';
 import { configurationOf, DESTINATIONS, SOURCES, type WorkerSetup } from './worker-setup.ts';
@@ -60,11 +61,12 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
   const connection = await connect(resolveTemporal(base.temporal, { env, readFile }));
   const meter = Runtime.instance().metricMeter;
   const metrics = new RunMetrics(meter);
-  const watch = new JournalWatch(journal, meter, metrics, setup.logger, setup.metricsEveryMs);
+  const indexes = indexDependencies(setup, journal);
+  const beside = new IndexWatch(indexes, meter, setup.logger);
+  const watch = new JournalWatch(journal, meter, metrics, setup.logger, setup.metricsEveryMs, beside);
   let stopWatching = async () => {};
   try {
     await requireSchema(journal);
-    const indexes = indexDependencies(setup, journal);
     const dependencies: Dependencies = {
       committed: () => wakeIndexes(indexes.names),
       journal,

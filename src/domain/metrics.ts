@@ -138,6 +138,25 @@ export const METRICS = {
     labels: ['mirror', 'state'],
     help: 'Since the oldest of them was sent, or staged; 0: there is none.',
   },
+  // From each index, likewise.
+  retl_index_up: {
+    kind: 'gauge',
+    unit: '',
+    labels: ['index'],
+    help: '1: the index answered the last look at it, and is of this log; 0: what is told of it is older.',
+  },
+  retl_index_lag_positions: {
+    kind: 'gauge',
+    unit: 'positions',
+    labels: ['index', 'build'],
+    help: 'Positions of the log that the build has not processed; 0: it has caught up, or there is no such build.',
+  },
+  retl_index_lag_seconds: {
+    kind: 'gauge',
+    unit: 's',
+    labels: ['index', 'build'],
+    help: 'Since the first entry that the build lacks was accepted; 0: it has caught up, or there is no such build.',
+  },
 } as const satisfies { readonly [name: string]: MetricSpec };
 
 export type MetricName = keyof typeof METRICS;

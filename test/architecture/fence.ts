@@ -83,6 +83,7 @@ export const ZONES: { readonly [zone: string]: Zone } = {
 const COMPOSITION: { readonly [file: string]: { readonly never: readonly string[] } } = {
   'worker.ts': { never: ['client', 'cli', 'dev'] },
   'worker-ask.ts': { never: ['client', 'cli', 'dev', 'activities'] },
+  'worker-index-metrics.ts': { never: ['client', 'cli', 'dev'] },
   'worker-index.ts': { never: ['client', 'cli', 'dev'] },
   'worker-baseline.ts': { never: ['client', 'cli', 'dev'] },
   'worker-check.ts': { never: ['client', 'cli', 'dev'] },

@@ -57,7 +57,7 @@ test.skipIf(!hasPromtool)('Prometheus takes the rules, and they speak when they 
     await writeFile(join(folder, 'rules.yml'), RULES);
     await writeFile(join(folder, 'tests.yml'), RULE_TESTS);
     const checked = spawnSync('promtool', ['check', 'rules', 'rules.yml'], { cwd: folder, encoding: 'utf8' });
-    expect(checked).toMatchObject({ status: 0, stdout: expect.stringContaining('5 rules found') });
+    expect(checked).toMatchObject({ status: 0, stdout: expect.stringContaining('6 rules found') });
     const tested = spawnSync('promtool', ['test', 'rules', 'tests.yml'], { cwd: folder, encoding: 'utf8' });
     expect(tested.stdout + tested.stderr).toContain('SUCCESS');
     expect(tested.status).toBe(0);
@@ -66,16 +66,18 @@ test.skipIf(!hasPromtool)('Prometheus takes the rules, and they speak when they 
   }
 });
 
-const firing = (alert: string, at: string, mirror: string | null, summary: string | null): string => `
+const TICKETS = ['RetlStandsStill', 'RetlRejections', 'RetlIndexBehind'];
+
+const firing = (alert: string, at: string, of: string | null, summary: string | null): string => `
       - eval_time: ${at}
         alertname: ${alert}
         exp_alerts: ${
           summary === null
             ? '[]'
-            : `[{ exp_labels: { ${mirror === null ? '' : `mirror: ${mirror}, `}severity: ${alert === 'RetlStandsStill' || alert === 'RetlRejections' ? 'ticket' : 'page'} }, exp_annotations: { summary: ${JSON.stringify(summary)} } }]`
+            : `[{ exp_labels: { ${of === null ? '' : `${alert === 'RetlIndexBehind' ? 'index' : 'mirror'}: ${of}, `}severity: ${TICKETS.includes(alert) ? 'ticket' : 'page'} }, exp_annotations: { summary: ${JSON.stringify(summary)} } }]`
         }`;
 
-/** A mirror that is blocked for a while, is parked, stands still and has rejections; then a machine without a worker. */
+/** A mirror that is blocked for a while, is parked, stands still and has rejections, and indexes that do not follow; then a machine without a worker. */
 const RULE_TESTS = `
 rule_files: [rules.yml]
 evaluation_interval: 1m
@@ -87,6 +89,10 @@ tests:
       - { series: 'retl_open_run{mirror="b",state="parked",instance="a"}', values: '0x4 1x600' }
       - { series: 'retl_last_completed_age_seconds{mirror="c",instance="a"}', values: '0+60x600' }
       - { series: 'retl_members_total{mirror="d",outcome="rejected",instance="a"}', values: '0x4 3x600' }
+      - { series: 'retl_index_lag_seconds{index="e",build="live",instance="a"}', values: '0+60x600' }
+      - { series: 'retl_index_lag_seconds{index="e",build="building",instance="a"}', values: '0x600' }
+      - { series: 'retl_index_up{index="e",instance="a"}', values: '1x600' }
+      - { series: 'retl_index_up{index="f",instance="a"}', values: '0x600' }
     alert_rule_test:${[
       firing('RetlBlocked', '10m', 'a', null),
       firing('RetlBlocked', '16m', 'a', 'a is blocked: `retl status a` says what is needed'),
@@ -97,6 +103,8 @@ tests:
       firing('RetlRejections', '4m', 'd', null),
       firing('RetlRejections', '10m', 'd', 'd: the destination rejects members: `retl rejections d`'),
       firing('RetlRejections', '2h', 'd', null),
+      firing('RetlIndexBehind', '9m', 'e', null),
+      firing('RetlIndexBehind', '15m', 'f', 'the index f does not follow the log: `retl index status f`'),
       firing('RetlNoWorker', '10m', null, null),
     ].join('')}
   - interval: 1m
