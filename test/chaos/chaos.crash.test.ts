@@ -56,7 +56,7 @@ beforeAll(async () => {
   const source = await lineToSources(system);
   const lanes = await lanesOf(system);
   const crew = new Crew(system, 2);
-  const operator = new Operator(system, lanes, crew, dice.fork(), { ...system.env, ...env });
+  const operator = new Operator(system, lanes, crew, dice.fork(), { ...system.env, ...env }, diary);
   world = { system, servers, crew, operator, lanes, source, indexes: Object.keys(INDEXES) };
   await crew.man();
 }, 300_000);

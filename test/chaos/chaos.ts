@@ -137,10 +137,10 @@ export class Chaos {
     }
   }
 
-  /** Mostly of a mirror that rests: another would only be refused. */
+  /** Mostly of a mirror that rests, or whose execution is gone: another would only be refused. */
   async #startSome(note: (what: string) => void): Promise<void> {
     const open = new Set((await this.world.operator.openRuns()).map(({ mirror }) => mirror));
-    const resting = this.world.lanes.filter(({ name }) => !open.has(name) || this.dice.chance(0.1));
+    const resting = this.world.lanes.filter(({ name }) => !open.has(name) || this.dice.chance(0.3));
     if (resting.length === 0) return;
     const { name } = this.dice.pick(resting);
     await this.start(name);

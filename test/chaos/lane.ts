@@ -16,7 +16,8 @@ export interface OpenBatch {
 export interface Seen {
   /** The batch that asked for it, where the destination has kept its key. */
   readonly key: string | null;
-  readonly action: 'upsert' | 'remove';
+  readonly action: 'upsert' | 'remove' | 'finish';
+  /** Of the member; of a finish: nothing. */
   readonly id: string;
   readonly plan: string;
   /** Milliseconds since 1970. */
@@ -71,8 +72,8 @@ export class LaneScene extends Scene {
           },
         ],
         batch: { rows: 6, in_flight: 2, poll_deadline: '25s' },
-        safety: { max_removals: '40%', empty_snapshot: 'hold', approval_deadline: '40s' },
-        resume_max_age: '60s',
+        safety: { max_removals: '40%', empty_snapshot: 'hold', approval_deadline: '90s' },
+        resume_max_age: '3m',
         ...mirror,
       },
     });

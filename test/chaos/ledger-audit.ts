@@ -8,7 +8,7 @@ import type pg from 'pg';
 import { logPosition } from '../../src/domain/ids.ts';
 import { readEffects, readEntries } from '../../src/journal/log.ts';
 import type { Lane, Seen } from './lane.ts';
-import { textOf } from './story.ts';
+import { type Contents, textOf } from './story.ts';
 
 interface RunWindow {
   readonly run: string;
@@ -20,9 +20,12 @@ interface RunWindow {
 interface RunBook {
   /** Versions of the source that the run may have sealed. */
   candidates: readonly number[];
-  removing: boolean;
+  /** What it came to last: additions, then removals, then its finish. */
+  stage: number;
   readonly done: Map<string, number>;
 }
+
+const STAGES = { upsert: 0, remove: 1, finish: 2 };
 
 const RUNS = `select run_id::text as run, extract(epoch from opened_at)::float8 * 1000 as opened,
   coalesce(extract(epoch from closed_at)::float8 * 1000, 'infinity') as closed
@@ -104,22 +107,18 @@ export class LedgerAudit {
     const name = `${lane.name} ${window.run}`;
     const book = this.#books.get(name) ?? {
       candidates: lane.story.seenBetween(window.opened, effect.at),
-      removing: false,
+      stage: 0,
       done: new Map(),
     };
     this.#books.set(name, book);
-    const left = book.candidates.filter((at) => {
-      const contents = lane.story.versions[at]?.contents;
-      return effect.action === 'remove'
-        ? !contents?.has(effect.id)
-        : contents?.get(effect.id) === effect.plan;
-    });
+    const left = book.candidates.filter((at) => asks(lane.story.versions[at]?.contents ?? null, effect));
     if (left.length === 0)
       this.#wrong(lane, `run ${window.run}, ${what}: no snapshot that it can have asks for it`);
     else book.candidates = left;
-    if (effect.action === 'upsert' && book.removing && effect.byHand !== true)
-      this.#wrong(lane, `run ${window.run}, ${what}: it was removing already`);
-    book.removing ||= effect.action === 'remove';
+    const stage = STAGES[effect.action];
+    if (stage < book.stage && effect.byHand !== true)
+      this.#wrong(lane, `run ${window.run}, ${what}: it had come further already`);
+    book.stage = Math.max(book.stage, stage);
     const times = (book.done.get(`${effect.action} ${effect.id}`) ?? 0) + 1;
     book.done.set(`${effect.action} ${effect.id}`, times);
     if (lane.once && times > 1) this.#wrong(lane, `run ${window.run}, ${what}: for the ${times}. time`);
@@ -154,6 +153,11 @@ export class LedgerAudit {
       }
     }
   }
+}
+
+function asks(contents: Contents | null, { action, id, plan }: Seen): boolean {
+  if (action === 'finish') return true;
+  return action === 'remove' ? contents?.has(id) === false : contents?.get(id) === plan;
 }
 
 function windowOf(

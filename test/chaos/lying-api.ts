@@ -3,6 +3,7 @@
  * ever arrived, every effect that took place. What it says is not always so; what stands in the ledger is.
  *
  *   POST, DELETE /members    rows `{id, plan}`; answers `{results: [{id, status}]}`, or 202 `{job_id}`
+ *   POST /finish             ends a run; {ok}
  *   GET /members             {count}; GET /members/<id>: {member} or 404
  *   GET /keys/<key>          the answer that the request with this key was given, or its job; or 404
  *   GET /jobs/<id>           {state, results}
@@ -34,7 +35,7 @@ interface Row {
 
 export interface Arrival {
   readonly key: string;
-  readonly action: 'upsert' | 'remove';
+  readonly action: 'upsert' | 'remove' | 'finish';
   readonly rows: readonly Row[];
   /** Milliseconds since 1970. */
   readonly at: number;
@@ -44,7 +45,7 @@ export interface Arrival {
 
 export interface Effect {
   readonly key: string;
-  readonly action: 'upsert' | 'remove';
+  readonly action: 'upsert' | 'remove' | 'finish';
   readonly id: string;
   readonly plan: string;
   readonly at: number;
@@ -152,10 +153,11 @@ export class LyingApi {
     }
     const path = decodeURIComponent(incoming.url ?? '');
     if (incoming.method === 'GET') return this.#read(path, outgoing);
+    const finishes = path === '/finish';
     const arrival: Arrival = {
       key: String(incoming.headers['idempotency-key']),
-      action: incoming.method === 'DELETE' ? 'remove' : 'upsert',
-      rows: JSON.parse(Buffer.concat(chunks).toString('utf8')) as readonly Row[],
+      action: finishes ? 'finish' : incoming.method === 'DELETE' ? 'remove' : 'upsert',
+      rows: finishes ? [{ id: '' }] : (JSON.parse(Buffer.concat(chunks).toString('utf8')) as readonly Row[]),
       at: Date.now(),
       told: false,
     };
@@ -299,10 +301,11 @@ export class LyingApi {
   #effect({ key, action }: Arrival, { id, plan = '' }: Row, byHand: boolean): void {
     this.effects.push({ key, action, id, plan, at: Date.now(), byHand });
     if (action === 'upsert') this.members.set(id, plan);
-    else this.members.delete(id);
+    else if (action === 'remove') this.members.delete(id);
   }
 
   #answer(arrival: Arrival, results: readonly RowResult[]): Reply {
+    if (arrival.action === 'finish') return json(200, { ok: true });
     if (!this.settings.jobs) return json(200, { results });
     const job = this.#jobs.findLast((one) => one.arrival.key === arrival.key);
     return json(202, { job_id: job?.id });

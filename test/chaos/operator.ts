@@ -61,6 +61,8 @@ export class Operator {
     private readonly crew: Crew,
     private readonly dice: Dice,
     private readonly env: { readonly [name: string]: string },
+    /** Told of what could not be done. */
+    private readonly told: (what: string) => void,
   ) {}
 
   count(what: string): void {
@@ -98,10 +100,11 @@ export class Operator {
   async #answer({ mirror, workflow }: OpenRun): Promise<void> {
     const choice = this.quiet
       ? 'approve'
-      : this.dice.weighted({ wait: 8, approve: 2, 'approve by command': 0.5, reject: 0.7 });
+      : this.dice.weighted({ wait: 5, approve: 2, 'approve by command': 0.4, reject: 0.5 });
     if (choice === 'wait') return;
     if (choice === 'approve by command') {
-      const { code } = await this.retl('approve', mirror, '--yes', '--because', 'it is meant');
+      const { code, stderr } = await this.retl('approve', mirror, '--yes', '--because', 'it is meant');
+      if (code !== 0) this.told(`approve ${mirror}: ${code} ${stderr}`);
       return this.count(code === 0 ? 'approvals' : 'answers that were not taken');
     }
     const asked = await parkedRun(this.system.journal, mirror);
@@ -143,6 +146,7 @@ export class Operator {
     if (this.dice.chance(0.4)) {
       const said = await this.retl('resolve', mirror, id, `--${verdict}`, '--because', 'looked up', '--yes');
       if (said.code === 0) this.count(`resolved as ${verdict}`);
+      else this.told(`resolve ${mirror} ${id}: ${said.code} ${said.stderr}`);
       return;
     }
     const said = await this.system
