@@ -1,92 +1,6 @@
-/**
- * The recovery matrix, row by row: where a worker dies (design.md section 6). A row is one line: a statement of the journal,
- * which its server never gets or whose answer never comes back, or a step of the destination, which it never begins or whose
- * answer never comes back; and what has become of the request that was on its way.
- */
+/** The rows of the recovery matrix whose destination is a ledger: each step of a run, for each kind of recovery. */
 
-import type { LedgerHold, LedgerStep } from '../support/ledger.ts';
-import type { Hold } from '../support/system-journal-proxy.ts';
-
-/** What the destination has done of the request that the journal finds in `sending`; null: it finds none. */
-export type OnItsWay = 'applied' | 'absent' | null;
-
-export type Place =
-  | { readonly kind: 'journal'; readonly hold: Hold }
-  | { readonly kind: 'ledger'; readonly hold: LedgerHold }
-  /** It waits for an answer, and no activity is under way. */
-  | { readonly kind: 'parked' };
-
-export interface Row {
-  readonly name: string;
-  readonly at: Place;
-  readonly onItsWay: OnItsWay;
-  /**
-   * `first`: six additions; `removals`: two are removed and one is changed; `busy`: the first upload is turned away; `parked`:
-   * more are removed than the limits allow, and somebody approves of it; `later`: requests are taken for later; `replace`: a set
-   * of four, one of them changed, takes the place of six; `slow`: the opening and the finish are taken for later;
-   * `publish`: as `replace`, and nothing is seen before the finish; `tolerated`, `held`: one is refused, and the run completes
-   * without it, or ends and leaves it to the next; `refresh`: nobody has changed, and all are sent again.
-   */
-  readonly scene:
-    | 'first'
-    | 'removals'
-    | 'busy'
-    | 'parked'
-    | 'later'
-    | 'slow'
-    | 'replace'
-    | 'publish'
-    | 'tolerated'
-    | 'held'
-    | 'refresh';
-  /**
-   * What befalls the worker there, or also its workflow: `terminate`: it is terminated and started again; `freeze`: the
-   * worker stands still past its heartbeat and goes on when another one has finished its work.
-   */
-  readonly fate: 'kill' | 'terminate' | 'freeze';
-}
-
-type Options = Partial<Pick<Row, 'onItsWay' | 'scene'>> & { readonly nth?: number };
-
-function unseen(name: string, statement: string, options: Options = {}): Row {
-  return journal(`before ${name}`, statement, 'unseen', options);
-}
-
-function unanswered(name: string, statement: string, options: Options = {}): Row {
-  return journal(`after ${name}`, statement, 'unanswered', options);
-}
-
-function journal(name: string, statement: string, how: Hold['how'], { nth = 1, ...rest }: Options): Row {
-  return {
-    onItsWay: null,
-    scene: 'first',
-    fate: 'kill',
-    ...rest,
-    name,
-    at: { kind: 'journal', hold: { statement, how, nth } },
-  };
-}
-
-function request(name: string, step: LedgerStep, when: LedgerHold['when'], options: Options = {}): Row {
-  const onItsWay = when === 'applied' && step !== 'uploads' ? 'applied' : 'absent';
-  return {
-    scene: 'first',
-    fate: 'kill',
-    onItsWay,
-    ...options,
-    name,
-    at: { kind: 'ledger', hold: { step, when } },
-  };
-}
-
-/** The same place, and its workflow is terminated and started again. */
-function terminated(row: Row): Row {
-  return { ...row, name: `${row.name}; terminated`, fate: 'terminate' };
-}
-
-function frozen(row: Row): Row {
-  return { ...row, name: `${row.name}; frozen`, fate: 'freeze' };
-}
+import { fated, PARKED, type Row, request, unanswered, unseen } from './row.ts';
 
 /** Steps are journaled one by one, the opening of the session first, then the finish. */
 const [INIT, FINISH] = [{ nth: 1 }, { nth: 2 }];
@@ -102,14 +16,13 @@ const tolerated = { scene: 'tolerated' } as const;
 const held = { scene: 'held' } as const;
 const refresh = { scene: 'refresh' } as const;
 const parked = { scene: 'parked' } as const;
-
-const PARKED: Row = {
-  name: 'the run is parked',
-  at: { kind: 'parked' },
-  onItsWay: null,
-  scene: 'parked',
-  fate: 'kill',
-};
+const approved = { ...parked, said: 'approve' } as const;
+const refused = { ...parked, said: 'reject' } as const;
+const aborted = { ...parked, said: 'abort' } as const;
+const cancelled = { ...parked, said: 'cancel' } as const;
+/** The first admission is told who holds the run, and the second that Temporal calls it closed. */
+const stale = { scene: 'stale', nth: 2 } as const;
+const resumed = { scene: 'resumed' } as const;
 
 export const ROWS: readonly Row[] = [
   unseen('the opening is prepared', 'retl.prepare_step(', INIT),
@@ -141,15 +54,19 @@ export const ROWS: readonly Row[] = [
   unanswered('it is prepared again', 'retl.retry_batch(', { scene: 'busy' }),
   unseen('the removals are planned', 'retl.begin_removals(', removals),
   unanswered('the removals are planned', 'retl.begin_removals(', removals),
+  unseen('a removal is prepared', 'retl.prepare_batches(', { ...removals, nth: 2 }),
   unanswered('a removal is prepared and marked as sending', 'retl.prepare_batches(', {
     ...removals,
     ...absent,
     nth: 2,
   }),
+  request('a removal has arrived', 'upload', 'received', { ...removals, nth: 2 }),
+  request('a removal is carried out', 'upload', 'applied', { ...removals, nth: 2 }),
   unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 }),
   unanswered('the receipt of a removal', 'retl.settle_batch(', { ...removals, nth: 2 }),
   unseen('the finish begins', 'retl.begin_finish('),
   unanswered('the finish begins', 'retl.begin_finish('),
+  unseen('the finish is prepared', 'retl.prepare_step(', FINISH),
   unanswered('the finish is prepared', 'retl.prepare_step(', FINISH),
   unanswered('the finish is marked as sending', STEP_SENDING, { ...FINISH, ...absent }),
   request('the finish has arrived', 'finish', 'received'),
@@ -161,6 +78,9 @@ export const ROWS: readonly Row[] = [
   unanswered('the promotion', 'retl.promote('),
   unseen('the pruning', 'retl.prune('),
   unanswered('the pruning', 'retl.prune('),
+  request('the job is announced', 'uploads', 'applied', later),
+  unseen('the id of the job is saved', 'retl.record_progress(', { ...later, ...absent }),
+  unanswered('the id of the job is saved', 'retl.record_progress(', { ...later, ...absent }),
   request('the job is taken', 'upload', 'applied', later),
   unseen('the job is recorded', 'retl.mark_staged(', { ...later, ...applied, nth: 2 }),
   unanswered('the job is recorded', 'retl.mark_staged(', { ...later, nth: 2 }),
@@ -188,6 +108,7 @@ export const ROWS: readonly Row[] = [
   unseen('whom it has dropped is recorded', 'retl.record_replaced(', replace),
   unanswered('whom it has dropped is recorded', 'retl.record_replaced(', replace),
   unseen('the promotion of a replacement', 'retl.promote(', replace),
+  unanswered('the promotion of a replacement', 'retl.promote(', replace),
   request('the set is published', 'finish', 'applied', publish),
   unseen('the receipt of a publication', 'retl.settle_step(', { ...publish, ...FINISH, ...applied }),
   unanswered('the receipt of a publication', 'retl.settle_step(', { ...publish, ...FINISH }),
@@ -211,32 +132,103 @@ export const ROWS: readonly Row[] = [
   unanswered('the receipt of one sent again', 'retl.settle_batch(', { ...refresh, nth: 2 }),
   unseen('the run is parked', 'retl.guard(', parked),
   unanswered('the run is parked', 'retl.guard(', parked),
+  unseen('an approval is recorded', 'retl.decide(', approved),
+  unanswered('an approval is recorded', 'retl.decide(', approved),
+  unseen('the guard hears of an approval', 'retl.guard(', approved),
+  unanswered('the guard hears of an approval', 'retl.guard(', approved),
+  unseen('a refusal by a person is recorded', 'retl.decide(', refused),
+  unanswered('a refusal by a person is recorded', 'retl.decide(', refused),
+  unanswered('the refused run is closed', 'retl.close_run(', refused),
+  request('the session is to be aborted', 'abort', 'received', { ...aborted, onItsWay: null }),
+  request('the session is aborted', 'abort', 'applied', { ...aborted, onItsWay: null }),
+  unseen('the aborted run is closed', 'retl.close_run(', aborted),
+  unanswered('the aborted run is closed', 'retl.close_run(', aborted),
+  unseen('the cancelled run is let go', 'retl.release_run(', cancelled),
+  unanswered('the cancelled run is let go', 'retl.release_run(', cancelled),
   PARKED,
-  terminated(PARKED),
-  terminated(request('the session is open', 'sessions', 'applied')),
-  terminated(unanswered('the candidate is loaded', 'retl.loaded(')),
-  terminated(unanswered('a batch is prepared and marked as sending', 'retl.prepare_batches(', absent)),
-  terminated(request('the upload is carried out', 'upload', 'applied')),
-  terminated(unanswered('the receipt', 'retl.settle_batch(', { nth: 2 })),
-  terminated(unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 })),
-  terminated(request('the finish is done', 'finish', 'applied')),
-  terminated(unseen('the promotion', 'retl.promote(')),
+  fated('terminate', PARKED),
+  fated('terminate', request('the session is open', 'sessions', 'applied')),
+  fated('terminate', unanswered('the candidate is loaded', 'retl.loaded(')),
+  fated(
+    'terminate',
+    unanswered('a batch is prepared and marked as sending', 'retl.prepare_batches(', absent),
+  ),
+  fated('terminate', request('the upload is carried out', 'upload', 'applied')),
+  fated('terminate', unanswered('the receipt', 'retl.settle_batch(', { nth: 2 })),
+  fated(
+    'terminate',
+    unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 }),
+  ),
+  fated('terminate', request('the finish is done', 'finish', 'applied')),
+  fated('terminate', unseen('the promotion', 'retl.promote(')),
   // Where a request could still leave, the window remains that the README names (test/e2e/frozen-worker.e2e.test.ts).
-  frozen(unseen('the attempt at the opening', 'retl.prepare_step(', INIT)),
-  frozen(unseen('the receipt of the opening', 'retl.settle_step(', { ...INIT, ...applied })),
-  frozen(unanswered('the candidate is created', 'retl.create_candidate(')),
-  frozen(unseen('the seal', 'retl.seal(')),
-  frozen(unseen('a batch is prepared', 'retl.prepare_batches(')),
-  frozen(unseen('the receipt', 'retl.settle_batch(', { ...applied, nth: 2 })),
-  frozen(unanswered('the receipt', 'retl.settle_batch(', { nth: 2 })),
-  frozen(unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 })),
-  frozen(unseen('the receipt of the finish', 'retl.settle_step(', { ...FINISH, ...applied })),
-  frozen(unseen('the promotion', 'retl.promote(')),
-  frozen(unseen('the pending finish is recorded', 'retl.mark_staged(', { ...slow, ...applied, ...FINISH })),
-  frozen(unseen('its uploads become true', 'retl.apply_uploads(', publish)),
-  frozen(unseen('whom it no longer has is recorded', 'retl.record_replaced(', publish)),
-  frozen(unanswered('a tolerated rejection is recorded', 'retl.settle_batch(', { ...tolerated, nth: 2 })),
+  fated('freeze', unseen('the attempt at the opening', 'retl.prepare_step(', INIT)),
+  fated('freeze', unseen('the receipt of the opening', 'retl.settle_step(', { ...INIT, ...applied })),
+  fated('freeze', unanswered('the candidate is created', 'retl.create_candidate(')),
+  fated('freeze', unseen('the seal', 'retl.seal(')),
+  fated('freeze', unseen('a batch is prepared', 'retl.prepare_batches(')),
+  fated('freeze', unseen('the receipt', 'retl.settle_batch(', { ...applied, nth: 2 })),
+  fated('freeze', unanswered('the receipt', 'retl.settle_batch(', { nth: 2 })),
+  fated(
+    'freeze',
+    unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 }),
+  ),
+  fated('freeze', unseen('the receipt of the finish', 'retl.settle_step(', { ...FINISH, ...applied })),
+  fated('freeze', unseen('the promotion', 'retl.promote(')),
+  fated(
+    'freeze',
+    unseen('the pending finish is recorded', 'retl.mark_staged(', { ...slow, ...applied, ...FINISH }),
+  ),
+  fated('freeze', unseen('its uploads become true', 'retl.apply_uploads(', publish)),
+  fated('freeze', unseen('whom it no longer has is recorded', 'retl.record_replaced(', publish)),
+  fated(
+    'freeze',
+    unanswered('a tolerated rejection is recorded', 'retl.settle_batch(', { ...tolerated, nth: 2 }),
+  ),
+  fated('cut', unseen('the receipt of the opening', 'retl.settle_step(', { ...INIT, ...applied })),
+  fated('cut', unanswered('the candidate is created', 'retl.create_candidate(')),
+  fated('cut', unseen('the seal', 'retl.seal(')),
+  fated('cut', unseen('a batch is prepared', 'retl.prepare_batches(')),
+  fated('cut', unseen('the receipt', 'retl.settle_batch(', { ...applied, nth: 2 })),
+  fated('cut', unanswered('the receipt', 'retl.settle_batch(', { nth: 2 })),
+  fated('cut', unseen('the removals are planned', 'retl.begin_removals(', removals)),
+  fated('cut', unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 })),
+  fated('cut', unseen('the job is recorded', 'retl.mark_staged(', { ...later, ...applied, nth: 2 })),
+  fated('cut', unseen('the receipt of a job', 'retl.settle_batch(', later)),
+  fated('cut', unseen('the finish begins', 'retl.begin_finish(')),
+  fated('cut', unseen('the receipt of the finish', 'retl.settle_step(', { ...FINISH, ...applied })),
+  fated('cut', unseen('its uploads become true', 'retl.apply_uploads(', publish)),
+  fated('cut', unseen('the promotion', 'retl.promote(')),
+  fated('journal', unseen('the receipt of the opening', 'retl.settle_step(', { ...INIT, ...applied })),
+  fated('journal', unanswered('the candidate is loaded', 'retl.loaded(')),
+  fated('journal', unseen('the seal', 'retl.seal(')),
+  fated('journal', unanswered('the seal', 'retl.seal(')),
+  fated('journal', unanswered('a batch is marked as sending', 'retl.prepare_batches(', absent)),
+  fated('journal', unseen('the receipt', 'retl.settle_batch(', { ...applied, nth: 2 })),
+  fated('journal', unanswered('the receipt', 'retl.settle_batch(', { nth: 2 })),
+  fated(
+    'journal',
+    unseen('the receipt of a removal', 'retl.settle_batch(', { ...removals, ...applied, nth: 2 }),
+  ),
+  fated('journal', unseen('the job is recorded', 'retl.mark_staged(', { ...later, ...applied, nth: 2 })),
+  fated('journal', unseen('the receipt of the finish', 'retl.settle_step(', { ...FINISH, ...applied })),
+  fated('journal', unanswered('its uploads become true', 'retl.apply_uploads(', publish)),
+  fated('journal', unseen('the promotion', 'retl.promote(')),
+  fated('journal', unanswered('an approval is recorded', 'retl.decide(', approved)),
+  fated('journal', PARKED),
+  fated('temporal', unanswered('the session is open', 'retl.settle_step(', INIT)),
+  fated('temporal', unanswered('the seal', 'retl.seal(')),
+  fated('temporal', request('the upload is carried out', 'upload', 'applied', { onItsWay: null })),
+  fated('temporal', unseen('the receipt', 'retl.settle_batch(', { nth: 2 })),
+  fated('temporal', request('the job is asked about', 'job', 'received', { ...later, onItsWay: null })),
+  fated('temporal', request('the finish is done', 'finish', 'applied', { onItsWay: null })),
+  fated('temporal', unseen('the promotion', 'retl.promote(')),
+  fated('temporal', PARKED),
   // Nobody hears of a dead admission before its time is over: they come last, so that nobody waits meanwhile.
   unseen('the admission', 'retl.admit('),
   unanswered('the admission', 'retl.admit('),
+  unseen('a sealed run is taken over', 'retl.admit(', resumed),
+  unanswered('a sealed run is taken over', 'retl.admit(', resumed),
+  unseen('an unsealed run is taken over', 'retl.admit(', stale),
+  unanswered('an unsealed run is taken over', 'retl.admit(', stale),
 ];

@@ -1,7 +1,8 @@
 /** A few telling cells of the recovery matrix (design.md section 6); `npm run test:matrix` plays all of them. */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Cell, cellsOf, endOf, playAll, type Result } from '../crash/matrix.ts';
+import { type Cell, endOf, type Result } from '../crash/ends.ts';
+import { cellsOf, playAll } from '../crash/matrix.ts';
 import { ROWS } from '../crash/rows.ts';
 import { LEDGER_WORKER } from '../support/ledger-scene.ts';
 import { System } from '../support/system.ts';
@@ -19,7 +20,7 @@ let system: System;
 
 beforeAll(async () => {
   system = await System.start({ worker: LEDGER_WORKER });
-  await playAll(system, CELLS, (result) => results.push(result));
+  await playAll({ system, servers: null }, CELLS, (result) => results.push(result));
 }, 300_000);
 afterAll(() => system.stop());
 

@@ -1,12 +1,18 @@
 /** The ports of the model: a source in memory, and the adapter of the destination, as one worker's life sees both. */
 
 import { z } from 'zod';
-import type { BatchOutcome, DestinationAdapter, StepOutcome, Writer } from '../../src/destinations/port.ts';
+import type {
+  BatchOutcome,
+  DestinationAdapter,
+  Receipt,
+  StepOutcome,
+  Writer,
+} from '../../src/destinations/port.ts';
 import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import type { MirrorSettings } from '../../src/domain/settings.ts';
 import type { Column } from '../../src/domain/source-row.ts';
 import type { SourceAdapter } from '../../src/sources/port.ts';
-import type { DestinationPlan, ModelDestination } from './destination.ts';
+import { type DestinationPlan, type ModelDestination, openingOf } from './destination.ts';
 import type { Life } from './life.ts';
 
 const nothing = z.object({});
@@ -86,16 +92,18 @@ function modelWriter(to: ModelDestination, life: Life): Writer {
   };
   const send = (request: Parameters<Writer['upsert']>[0]): Promise<BatchOutcome> =>
     asked(request.action, () => to.take(request, life.run));
-  /** By the kind of the destination: again, by asking, or not at all. */
+  /** By the kind of the destination: again, by asking, or not at all; what was taken for later is asked about. */
   const recovered = async (
     name: string,
-    again: () => StepOutcome,
-    found: () => boolean,
+    receipt: Receipt | null,
+    again: () => Promise<StepOutcome>,
   ): Promise<StepOutcome> => {
-    if (to.kind === 'idempotent') return asked(name, again);
-    if (to.kind === 'lookup') return asked(`${name} looked up`, () => (found() ? ACCEPTED : NOT_FOUND));
+    if (typeof receipt?.job === 'string') return asked('poll', () => to.steps.ask(name));
+    if (to.kind === 'idempotent') return again();
+    if (to.kind === 'lookup') return asked('look-up', () => to.steps.found(name) ?? NOT_FOUND);
     return UNKNOWN;
   };
+  const init = () => asked('init', () => to.open(life.run));
   const finish: Writer['finish'] = async (request) => {
     const uploads: string[] = [];
     if (to.replacement !== 'none')
@@ -105,13 +113,8 @@ function modelWriter(to: ModelDestination, life: Life): Writer {
   return {
     preflight: async () => [],
     checkEmpty: async () => ({ kind: 'empty' }),
-    init: () => asked('init', () => to.open()),
-    reconcileInit: () =>
-      recovered(
-        'init',
-        () => to.open(),
-        () => to.isOpen,
-      ),
+    init,
+    reconcileInit: (receipt) => recovered(openingOf(life.run), receipt ?? null, init),
     attach: async () => ACCEPTED,
     upsert: send,
     remove: send,
@@ -119,14 +122,7 @@ function modelWriter(to: ModelDestination, life: Life): Writer {
     finish,
     reconcileBatch: (request) =>
       to.kind === 'idempotent' ? send(request) : asked('look-up', () => to.lookUp(request)),
-    reconcileFinish: (request) =>
-      to.kind === 'idempotent'
-        ? finish(request)
-        : recovered(
-            'finish',
-            () => NOT_FOUND,
-            () => to.hasFinished(request.batchId),
-          ),
+    reconcileFinish: (request, receipt) => recovered(request.batchId, receipt, () => finish(request)),
     abort: () => asked('abort', () => to.close()),
     close: async () => undefined,
   };

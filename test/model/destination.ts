@@ -10,6 +10,8 @@ import type {
   PollOutcome,
   StepOutcome,
 } from '../../src/destinations/port.ts';
+import { type Answer, applies, OK } from './answers.ts';
+import { Steps } from './steps.ts';
 
 export type Kind = 'idempotent' | 'lookup' | 'manual';
 
@@ -20,22 +22,9 @@ export interface DestinationPlan {
   readonly kind: Kind;
   readonly asynchronous: boolean;
   readonly replacement?: Replacement;
+  /** Whether the opening and the finish are taken for later. */
+  readonly slow?: boolean;
 }
-
-/** How it answers one request that it has not seen before, or a second copy of one. */
-export type Answer =
-  | { readonly kind: 'ok' }
-  /** The answer is lost, after the request was applied or before. */
-  | { readonly kind: 'lost'; readonly applied: boolean }
-  /** Applied, and the adapter throws. */
-  | { readonly kind: 'throws' }
-  /** Applied; the reply lacks the last row. */
-  | { readonly kind: 'short' }
-  /** Applied but for the row at this position (modulo their number). */
-  | { readonly kind: 'reject'; readonly at: number }
-  | { readonly kind: 'refuse' | 'later' | 'too-large' | 'misconfigured' };
-
-const OK: Answer = { kind: 'ok' };
 
 interface Job {
   readonly id: string;
@@ -53,6 +42,11 @@ interface Applied {
   readonly outcomes: readonly boolean[];
 }
 
+/** What stands for the opening of a run's session. */
+export function openingOf(run: string): string {
+  return `init ${run}`;
+}
+
 /** One operation of a run, which happens once at most. */
 export function effectOf(run: string, action: 'upsert' | 'remove', payload: string): string {
   return `${run} ${action} ${payload}`;
@@ -62,6 +56,7 @@ export class ModelDestination {
   readonly kind: Kind;
   readonly asynchronous: boolean;
   readonly replacement: Replacement;
+  readonly steps: Steps;
   readonly members = new Map<string, string>();
   /** Whose operation was refused in the run that is under way: they are as they were before it. */
   readonly #refused = new Set<string>();
@@ -76,18 +71,23 @@ export class ModelDestination {
   /** What the set must be before anybody is removed, and at the finish; null while no run is sealed. */
   desired: ReadonlyMap<string, string> | null = null;
   #open = false;
-  readonly #finished = new Set<string>();
   /** Jobs by batch, where it works asynchronously: what a request asks for is done when somebody asks about it. */
   readonly #jobs = new Map<string, Job>();
 
   constructor(
     readonly name: string,
-    { kind, asynchronous, replacement = 'none' }: DestinationPlan,
+    { kind, asynchronous, replacement = 'none', slow = false }: DestinationPlan,
     private readonly answers: Answer[],
   ) {
     this.kind = kind;
     this.asynchronous = asynchronous;
     this.replacement = replacement;
+    this.steps = new Steps({
+      idempotent: kind === 'idempotent',
+      slow,
+      answer: () => this.answers.shift() ?? OK,
+      violates: (rule) => this.#violates(rule),
+    });
   }
 
   /** Everything that is asked from now on is answered well. */
@@ -106,6 +106,13 @@ export class ModelDestination {
     const ids = new Set([...this.members.keys(), ...(this.desired?.keys() ?? [])]);
     const differs = (id: string) => this.members.get(id) !== this.desired?.get(id);
     return this.desired !== null && [...ids].every((id) => !differs(id) || this.#refused.has(id));
+  }
+
+  /** Whether a run has sent every member of its set, those included that have not changed. */
+  hasSentAll(run: string): boolean {
+    const sent = (id: string, v: string) =>
+      this.effects.has(effectOf(run, 'upsert', JSON.stringify({ id, v })));
+    return [...(this.desired ?? [])].every(([id, v]) => sent(id, v) || this.#refused.has(id));
   }
 
   /** Takes a request. A second copy of it is answered like the first where it is idempotent, and is a violation elsewhere. */
@@ -168,35 +175,31 @@ export class ModelDestination {
     return settled(applied.outcomes);
   }
 
-  open(): StepOutcome {
-    const answer = this.answers.shift() ?? OK;
-    if (!applies(answer)) return stepRefusal(answer);
-    if (this.#open && this.kind !== 'idempotent') this.#violates('a second session was opened');
-    this.#open = true;
-    return answer.kind === 'lost' ? { kind: 'unknown', code: 'lost' } : { kind: 'accepted', receipt: {} };
+  /** Opens the session of a run. */
+  open(run: string): StepOutcome {
+    return this.steps.take(openingOf(run), () => {
+      if (this.#open && this.kind !== 'idempotent') this.#violates('a second session was opened');
+      this.#open = true;
+    });
   }
 
-  /** Whether the session is open: what a look-up, or a person, can find out. */
-  get isOpen(): boolean {
-    return this.#open;
-  }
-
+  /** Whatever was opened is cleaned up. */
   close(): StepOutcome {
-    this.#open = false;
-    return { kind: 'accepted', receipt: {} };
+    const open = [...this.#jobs.values()].some(
+      ({ request, failed }) => !failed && !this.applied.has(request.batchId),
+    );
+    if (open || this.steps.underWay) this.#violates('rule 10: aborted while something is under way');
+    const answer = this.answers.shift() ?? OK;
+    if (applies(answer)) this.#open = false;
+    return answer.kind === 'ok' ? { kind: 'accepted', receipt: {} } : { kind: 'unknown', code: 'lost' };
   }
 
   /** `uploads`: batches that it is told to conclude. */
   finish(request: FinishRequest, run: string, uploads: readonly string[]): StepOutcome {
-    const answer = this.answers.shift() ?? OK;
-    if (!applies(answer)) return stepRefusal(answer);
-    if (!this.#finished.has(request.batchId)) this.#conclude(request, run, uploads);
-    else if (this.kind !== 'idempotent') this.#violates('a second finish');
-    return answer.kind === 'lost' ? { kind: 'unknown', code: 'lost' } : { kind: 'accepted', receipt: {} };
+    return this.steps.take(request.batchId, () => this.#conclude(request, run, uploads));
   }
 
   #conclude(request: FinishRequest, run: string, uploads: readonly string[]): void {
-    this.#finished.add(request.batchId);
     this.#open = false;
     if (this.replacement !== 'none') this.#replace(run, uploads);
     if (!this.isExact()) this.#violates('rule 1: finished with another set than the sealed one');
@@ -213,10 +216,6 @@ export class ModelDestination {
     }
     this.members.clear();
     for (const [id, v] of kept) this.members.set(id, v);
-  }
-
-  hasFinished(batchId: string): boolean {
-    return this.#finished.has(batchId);
   }
 
   /** Nothing is applied. */
@@ -305,11 +304,6 @@ function worse(one: Answer, other: Answer): Answer {
   return one.kind === 'reject' ? one : other;
 }
 
-function applies(answer: Answer): boolean {
-  if (answer.kind === 'lost') return answer.applied;
-  return ['ok', 'throws', 'short', 'reject'].includes(answer.kind);
-}
-
 /** The answer to a request that is not applied. */
 function refusal(answer: Answer): BatchOutcome {
   switch (answer.kind) {
@@ -324,13 +318,6 @@ function refusal(answer: Answer): BatchOutcome {
     default:
       return { kind: 'unknown', code: 'lost' };
   }
-}
-
-function stepRefusal(answer: Answer): StepOutcome {
-  if (answer.kind === 'later' || answer.kind === 'too-large') return notApplied('http-429');
-  if (answer.kind === 'refuse') return { kind: 'refused', code: 'http-400', reason: 'no' };
-  if (answer.kind === 'misconfigured') return { kind: 'misconfigured', code: 'http-401', reason: 'no' };
-  return { kind: 'unknown', code: 'lost' };
 }
 
 function notApplied(code: string): Extract<BatchOutcome, { kind: 'not-applied' }> {

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import type { TestJournal } from '../support/journal.ts';
-import type { Answer } from './destination.ts';
+import type { Answer } from './answers.ts';
 import { same } from './destination.ts';
 import { Execution, type Outcome } from './execution.ts';
 import type { Fault } from './faults.ts';
@@ -53,6 +53,7 @@ export const HISTORY: fc.Arbitrary<HistoryPlan> = fc.record<HistoryPlan>({
   kind: fc.constantFrom('idempotent', 'lookup', 'manual'),
   asynchronous: fc.boolean(),
   replacement: fc.constantFrom('none', 'none', 'on_accept', 'at_finish'),
+  slow: fc.boolean(),
   rows: fc.integer({ min: 1, max: 3 }),
   inFlight: fc.integer({ min: 1, max: 2 }),
   faults: fc.array(FAULT, { maxLength: 8 }),
@@ -128,6 +129,9 @@ class History {
     if (outcome !== 'completed') return outcome;
     if ((await closingOf(world.journal, this.#run)) !== 'completed')
       throw new Error('completed, and not closed');
+    const sendsAll = world.plan.refreshes === true || world.destination.replacement !== 'none';
+    if (sendsAll && !world.destination.hasSentAll(this.#run))
+      throw new Error('completed, and not every member was sent, as each run is to do');
     if (world.frozen === 0 && !world.destination.isExact())
       throw new Error('completed, and the destination holds another set than the sealed one');
     return outcome;

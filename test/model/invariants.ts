@@ -70,6 +70,8 @@ const RULES = `
       select from retl.approval a where a.run_id = r.run_id and a.verdict = 'approved' and a.removals = r.planned_removed)
       as unasked,
     exists (select from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged')) as unresolved,
+    case when r.phase in ('promote', 'complete') then coalesce((select 'sha256:' || encode(b.batch_id, 'hex') from retl.batch b
+      where b.run_id = r.run_id and b.action = 'finish' and b.state = 'settled'), 'none') end as finish,
     md5((select coalesce(string_agg(b.batch_id::text || b.state || coalesce(b.receipt, '') || b.accepted || b.resends
       || coalesce(b.position, 0), ',' order by b.batch_id), '') from retl.batch b where b.run_id = r.run_id)
       || r.epoch || r.phase || coalesce(r.closing, '')) as content
@@ -84,6 +86,8 @@ interface RunState {
   readonly unasked: boolean | null;
   readonly intolerable: boolean | null;
   readonly unresolved: boolean;
+  /** Of a run that is being promoted, or was: the finish that it rests on. */
+  readonly finish: string | null;
   readonly content: string;
 }
 
@@ -145,6 +149,8 @@ export class Invariants {
       throw new Error('rule 5: a run went on with more rejections than it tolerates');
     if (state.unasked === true)
       throw new Error('more is removed than the limits allow, and nobody was asked');
+    if (state.finish !== null && !this.destination.steps.isDone(state.finish))
+      throw new Error('rule 10: promoted before the destination has finished');
     const before = this.#closed.get(state.run);
     if (before !== undefined && before !== state.content) throw new Error('a closed run has changed');
     if (state.closing !== null) this.#closed.set(state.run, state.content);

@@ -1,14 +1,22 @@
 /** The model finds faults: each is put into the journal on purpose, and a history that is fine without it breaks a rule. */
 
-import { expect, test } from 'vitest';
-import { createTestJournal } from '../support/journal.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { Player } from './history.ts';
 import { MUTANTS, mutate } from './mutants.ts';
 
+let sound: TestJournal;
+let player: Player;
+beforeAll(async () => {
+  sound = await createTestJournal();
+  player = new Player(sound);
+});
+afterAll(() => sound.close());
+
 test.each(MUTANTS)('$name: found', async (mutant) => {
+  await player.play(mutant.plan);
   const journal = await createTestJournal();
   try {
-    await new Player(journal).play(mutant.plan);
     await mutate(journal.owner, mutant);
     await expect(new Player(journal).play(mutant.plan)).rejects.toThrow(mutant.breaks);
   } finally {

@@ -14,7 +14,8 @@ import type { MirrorSettings } from '../../src/domain/settings.ts';
 import { findBatch, resolveBatch } from '../../src/journal/resolve.ts';
 import type { TestJournal } from '../support/journal.ts';
 import { modelAdapter, modelSettings, modelSource } from './adapters.ts';
-import { type Answer, type DestinationPlan, ModelDestination } from './destination.ts';
+import type { Answer } from './answers.ts';
+import { type DestinationPlan, ModelDestination, openingOf } from './destination.ts';
 import { type Fault, Faults } from './faults.ts';
 import { Life } from './life.ts';
 
@@ -175,19 +176,19 @@ export class World {
     const view = await findBatch(this.journal.runtime, batch);
     if (view === null) throw new Error('a run is blocked by no batch');
     if (view.state !== 'unknown') return;
-    const applied = this.#truth(view.action, batch);
+    const applied = this.#truth(view.action, batch, view.runId);
     if (!applied) await this.pass(view.deadlineLeftMs + 1_000);
     const verdict = applied ? 'accepted' : 'not-applied';
     const answer = await resolveBatch(this.journal.runtime, batch, verdict, 'it was looked up');
     if (answer.kind !== 'resolved') throw new Error(`the truth was refused: ${answer.kind}`);
   }
 
-  #truth(action: string, batch: BatchId): boolean {
+  #truth(action: string, batch: BatchId, run: string): boolean {
     switch (action) {
       case 'init':
-        return this.destination.isOpen;
+        return this.destination.steps.complete(openingOf(run));
       case 'finish':
-        return this.destination.hasFinished(batch);
+        return this.destination.steps.complete(batch);
       default:
         return this.destination.complete(batch);
     }

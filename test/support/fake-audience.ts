@@ -4,7 +4,8 @@
  * as a process of its own (`tsx test/support/fake-audience.ts [port]`), by `POST /_control/fault`.
  *
  * Routes: upserts by POST, PUT or PATCH and removals by DELETE (or POST below `…/remove`) on any other path; one member a
- * request where the path ends in `/members/<id>`; `GET <path>` reads members back; `POST /oauth/token` gives tokens.
+ * request where the path ends in `/members/<id>`; `GET <path>` reads members back, `GET /keys/<key>` the answer to a request
+ * that was applied; `POST /oauth/token` gives tokens.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -151,7 +152,7 @@ export class FakeAudience {
     this.requests.push(seen);
     if (!this.#mayEnter(seen)) return sendJson(outgoing, 401, { error: 'unauthorized' });
     const { readFault } = this;
-    if (seen.method === 'GET' && readFault === null) return sendJson(outgoing, 200, this.#readBack());
+    if (seen.method === 'GET' && readFault === null) return sendJson(outgoing, ...this.#readBack(seen));
     if (seen.method === 'GET') this.readFault = null;
     const fault = seen.method === 'GET' ? readFault : (this.#faults.shift() ?? this.#always);
     if (fault === null) return this.#judge(seen, outgoing);
@@ -174,8 +175,12 @@ export class FakeAudience {
     };
   }
 
-  #readBack(): unknown {
-    return { count: this.state.members.size, members: [...this.state.members.values()] };
+  #readBack({ path }: SeenRequest): readonly [number, unknown] {
+    const { members, replies } = this.state;
+    const [, kind, key = ''] = path.split('/');
+    if (kind !== 'keys') return [200, { count: members.size, members: [...members.values()] }];
+    const results = replies.get(decodeURIComponent(key));
+    return results === undefined ? [404, {}] : [200, { results }];
   }
 
   #mayEnter({ headers }: SeenRequest): boolean {

@@ -1,12 +1,10 @@
 /** A mirror into a ledger, and what must be true of both at any moment and at the end. */
 
-import type { WorkflowHandleWithFirstExecutionRunId as Handle } from '@temporalio/client';
 import { expect } from 'vitest';
-import { type LogPosition, logPosition } from '../../src/domain/ids.ts';
-import { decide, parkedRun } from '../../src/journal/approvals.ts';
-import { type LogEntry, readEffects, readEntries } from '../../src/journal/log.ts';
+import type { LogEntry } from '../../src/journal/log.ts';
 import { Ledger, type LedgerMode, replaces } from './ledger.ts';
 import type { System } from './system.ts';
+import { heldByLog, passDeadline, recordOf } from './system-people.ts';
 import { Scene, tableOf } from './system-scene.ts';
 
 export type RecoveryKind = 'idempotent' | 'lookup' | 'manual';
@@ -60,27 +58,11 @@ export class LedgerScene extends Scene {
   }
 
   /** Replays the log: it says nothing that the ledger has not accepted, at whatever moment one looks. */
-  async logged(): Promise<ReadonlyMap<string, unknown>> {
-    const { journal } = this.system;
-    const held = new Map<string, unknown>();
-    const runs = new Set((await this.runs()).map(({ run }) => run));
-    let position: LogPosition = logPosition(0);
-    for (;;) {
-      const entries = await readEntries(journal, position, 500);
-      for (const entry of entries) {
-        position = entry.position;
-        if (!runs.has(entry.run.toString()) || entry.kind === 'finish') continue;
-        for (const effect of await readEffects(journal, entry)) {
-          const row: { readonly id: string } = JSON.parse(effect.payload);
-          expect(this.ledger.effects).toContainEqual(
-            expect.objectContaining({ action: effect.action, id: row.id, ...keyOf(entry) }),
-          );
-          if (effect.action === 'upsert') held.set(row.id, row);
-          else held.delete(row.id);
-        }
-      }
-      if (entries.length < 500) return held;
-    }
+  logged(): Promise<ReadonlyMap<string, unknown>> {
+    return heldByLog(this, (entry, action, { id }) => {
+      const effect = { action, id, ...keyOf(entry) };
+      expect(this.ledger.effects).toContainEqual(expect.objectContaining(effect));
+    });
   }
 
   /** Complete: the ledger is what the query returns, the log says the same, and nothing was done twice. */
@@ -100,48 +82,15 @@ export class LedgerScene extends Scene {
       expect([...book].filter(([, times]) => times > 1)).toEqual([]);
   }
 
-  /** Somebody approves of what the run would remove. */
-  async approve(handle: Handle): Promise<void> {
-    await this.untilParked(handle);
-    const asked = await parkedRun(this.system.journal, this.mirror);
-    if (asked === null) throw new Error('no run is parked');
-    const { run, shown } = asked;
-    const answer = {
-      run,
-      shown,
-      verdict: 'approved',
-      by: 'ann',
-      because: 'it is meant',
-      via: 'cli',
-    } as const;
-    expect(await decide(this.system.journal, answer)).toEqual({ kind: 'recorded' });
-    await this.signal('resume');
-  }
-
   /** All that the journal and the ledger have on record, to compare. */
   async everything(): Promise<string> {
-    const rows = await this.system.rows(
-      `select b.batch_id, b.state, b.receipt, b.resends, b.position, r.epoch, r.phase, r.closing
-       from retl.run r join retl.mirror m using (mirror_id) left join retl.batch b using (run_id)
-       where m.name = $1 order by r.run_id, b.batch_id`,
-      [this.mirror],
-    );
     const { effects, applied, sessions, finishes } = this.ledger;
-    return JSON.stringify([rows, effects, [...applied], [...sessions], [...finishes]]);
-  }
-
-  /** The send deadline of everything unknown passes. */
-  async passDeadline(): Promise<void> {
-    await this.system.rows(
-      `update retl.batch b set send_deadline = clock_timestamp() - interval '1 second' from retl.run r join retl.mirror m using (mirror_id)
-       where b.run_id = r.run_id and m.name = $1 and b.state = 'unknown'`,
-      [this.mirror],
-    );
+    return JSON.stringify([await recordOf(this), effects, [...applied], [...sessions], [...finishes]]);
   }
 
   /** A person finds out what is so, and says it. */
   async resolve(batch: string, verdict: 'accepted' | 'not-applied'): Promise<void> {
-    if (verdict === 'not-applied') await this.passDeadline();
+    if (verdict === 'not-applied') await passDeadline(this);
     // What was taken for later is accepted once it is done.
     else this.ledger.work();
     await this.system.rows(`select retl.resolve_batch(decode($1, 'hex'), $2, 'it was looked up')`, [

@@ -8,7 +8,6 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Steps of the protocol, by the first word of their path. */
 export type LedgerStep =
@@ -17,6 +16,7 @@ export type LedgerStep =
   | 'upload'
   | 'job'
   | 'finish'
+  | 'abort'
   | 'slow session'
   | 'slow finish';
 
@@ -35,12 +35,14 @@ export interface LedgerHold {
   readonly step: LedgerStep;
   /** `received`: it never takes effect; `applied`: it has, and the answer never comes. */
   readonly when: 'received' | 'applied';
+  /** Which such request from now on, from 1. */
+  readonly nth?: number;
 }
 
 export interface HeldRequest {
   /** Resolves when a request stands there; rejects after half a minute. */
   readonly reached: Promise<void>;
-  /** Nobody waits for its answer any more. */
+  /** Lets it go on, to whoever still waits for its answer. */
   release(): void;
 }
 
@@ -87,7 +89,8 @@ export class Ledger {
   readonly #uploaded = new Map<string, Set<string>>();
   /** What the finish of a session makes true. */
   readonly #hidden: { readonly upload: Upload; readonly rows: readonly Row[] }[] = [];
-  #hold: (LedgerHold & { readonly reach: () => void }) | null = null;
+  #hold: (LedgerHold & { left: number; readonly reach: () => void; readonly gate: Promise<void> }) | null =
+    null;
   readonly #server: Server;
 
   private constructor(
@@ -110,10 +113,16 @@ export class Ledger {
 
   /** The next request of this step goes no further. */
   hold(hold: LedgerHold): HeldRequest {
+    let release = (): void => undefined;
+    const gate = new Promise<void>((resolve) => {
+      release = resolve;
+    });
     const reached = new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error(`nobody came to ${hold.step}`)), PATIENCE_MS);
       this.#hold = {
         ...hold,
+        left: hold.nth ?? 1,
+        gate,
         reach: () => {
           clearTimeout(timer);
           resolve();
@@ -121,7 +130,7 @@ export class Ledger {
       };
     });
     reached.catch(() => undefined);
-    return { reached, release: () => undefined };
+    return { reached, release };
   }
 
   /** Everything that was taken for later is carried out now. */
@@ -165,7 +174,6 @@ export class Ledger {
     body: string,
     { method }: IncomingMessage,
   ): Promise<readonly [number, unknown]> {
-    if (step === 'sessions' && method === 'DELETE') return [200, { closed: this.sessions.delete(name) }];
     const held = stepOf(step, name, method);
     await this.#stand(held, 'received');
     const answer = this.#effect(held, step, name, body);
@@ -179,6 +187,8 @@ export class Ledger {
       case 'slow finish':
         if (!name.startsWith(`${this.stuck}/`)) this.work();
         return [200, { done: !name.startsWith(`${this.stuck}/`) }];
+      case 'abort':
+        return [200, { closed: this.sessions.delete(name) }];
       case 'sessions':
         if (body === 'later') return this.#takeStep(`sessions/${name}`);
         return [200, { count: this.#enter(this.sessions, name) }];
@@ -266,16 +276,19 @@ export class Ledger {
   }
 
   async #stand(step: LedgerStep, when: LedgerHold['when']): Promise<void> {
-    if (this.#hold?.step !== step || this.#hold.when !== when) return;
-    this.#hold.reach();
+    const hold = this.#hold;
+    if (hold?.step !== step || hold.when !== when) return;
+    hold.left -= 1;
+    if (hold.left > 0) return;
+    hold.reach();
     this.#hold = null;
-    // Longer than any test; whoever asked is killed.
-    await sleep(3_600_000, undefined, { ref: false });
+    await hold.gate;
   }
 }
 
 function stepOf(path: string, name: string, method = ''): LedgerStep {
   if (path === 'steps') return name.startsWith('finish/') ? 'slow finish' : 'slow session';
+  if (path === 'sessions' && method === 'DELETE') return 'abort';
   if (path === 'sessions' || path === 'finish') return path;
   if (method === 'PUT') return 'upload';
   return path === 'jobs' ? 'job' : 'uploads';

@@ -154,8 +154,12 @@ export class System {
     return (await this.journal.query<Row>(text, [...values])).rows;
   }
 
+  async stopWorkers(): Promise<void> {
+    await Promise.all(this.#workers.splice(0).map((worker) => worker.stop()));
+  }
+
   async stop(): Promise<void> {
-    await Promise.all(this.#workers.map((worker) => worker.stop()));
+    await this.stopWorkers();
     for (const cleanup of this.cleanups.reverse()) await cleanup();
   }
 }
