@@ -8,13 +8,15 @@
 import { parseArgs } from 'node:util';
 import { expectValid, loadBase } from './config/load.ts';
 import { resolveReaderUrl } from './config/reader-url.ts';
-import { resolveText, type SecretAccess, secretsOf } from './config/secrets.ts';
+import { resolveReferences, resolveText, type SecretAccess, secretsOf } from './config/secrets.ts';
 import type { AskLine, AskOrder, Source, ToldChange, ToldMember } from './domain/ask-messages.ts';
 import { RetlError } from './domain/errors.ts';
 import type { FoundChange, FoundMember, Search } from './domain/found.ts';
 import { searchedText } from './domain/identity-text.ts';
 import { sha256 } from './domain/ids.ts';
 import type { IndexSettings } from './domain/settings.ts';
+import { engineDefinition, MEMBERSHIP_SEARCH } from './indexing/engine/form.ts';
+import { engineSearchReader } from './indexing/engine/reader.ts';
 import { membershipHistory } from './indexing/postgres/history.ts';
 import { definitionOf, quoted } from './indexing/postgres/indexer.ts';
 import { postgresHistoryReader, postgresSearchReader } from './indexing/postgres/reader.ts';
@@ -60,10 +62,15 @@ async function main(order: AskOrder): Promise<void> {
 
 /** @throws RetlError `config.secret`: this machine has no way to it */
 function openReader(
-  { name, kind, schema, url }: IndexSettings,
+  { name, kind, schema, url, engine }: IndexSettings,
   { env, readFile }: SecretAccess,
   journalUrl: string,
 ): IndexReader {
+  if (engine !== null) {
+    const options = resolveReferences(engine.options, env, readFile);
+    const definition = engineDefinition(name, MEMBERSHIP_SEARCH);
+    return engineSearchReader({ definition, system: engine.system, options });
+  }
   const place = { url: url === null ? journalUrl : resolveText(url, env, readFile), schema: quoted(schema) };
   return kind === 'membership-search'
     ? postgresSearchReader({ ...place, definition: definitionOf(name, membershipSearch) })

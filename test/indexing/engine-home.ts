@@ -3,9 +3,11 @@
 import { randomBytes } from 'node:crypto';
 import type { EngineName, Options } from '../../src/domain/settings.ts';
 import type { Patience } from '../../src/indexing/engine/ask.ts';
-import { type EngineForm, MEMBERSHIP_SEARCH } from '../../src/indexing/engine/form.ts';
+import { type EngineForm, engineDefinition, MEMBERSHIP_SEARCH } from '../../src/indexing/engine/form.ts';
 import { engineIndexer } from '../../src/indexing/engine/indexer.ts';
+import { engineSearchReader } from '../../src/indexing/engine/reader.ts';
 import type { Indexer } from '../../src/indexing/indexer.ts';
+import type { SearchReader } from '../../src/indexing/reader.ts';
 import type { IndexHome, IndexPlace, Version } from './home.ts';
 
 const QUICK: Patience = { tries: 4, firstMs: 20, longestMs: 100 };
@@ -28,12 +30,21 @@ export class EnginePlace implements IndexPlace {
       name,
       system: this.system,
       form: formOf(version),
-      options: { url: this.url, prefix: this.prefix, replicas: 0, ...this.options },
+      options: this.#access(),
       holdsLog: false,
       patience: QUICK,
     });
     this.#indexers.push(indexer);
     return indexer;
+  }
+
+  reader(name: string): SearchReader {
+    const definition = engineDefinition(name, MEMBERSHIP_SEARCH);
+    return engineSearchReader({ definition, system: this.system, options: this.#access() });
+  }
+
+  #access(): Options {
+    return { url: this.url, prefix: this.prefix, replicas: 0, ...this.options };
   }
 
   async shown(name: string): Promise<string> {

@@ -6,6 +6,7 @@ import { openEngine } from '../../src/indexing/engine/client.ts';
 import { engineOptions } from '../../src/indexing/engine/options.ts';
 import { rebuild } from '../../src/indexing/rebuild.ts';
 import { verifyIndex } from '../../src/indexing/verify-index.ts';
+import { describeSearch, foundIn } from '../contract/search-reader.contract.ts';
 import { IndexScene, rows } from '../support/index-scene.ts';
 import { LOCALHOST_CERTIFICATE } from '../support/localhost-certificate.ts';
 import { type Front, type FrontOptions, startFront } from '../support/opensearch/front.ts';
@@ -138,6 +139,22 @@ describe.skipIf(why !== null)(`an index in a search engine ${why ?? ''}`, () => 
       expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up' });
       expect(await place.built()).toBe(1);
     });
+  });
+
+  describeSearch('asked who is in which mirrors', async (log) => {
+    const asked = new EnginePlace(server.url);
+    const indexer = await asked.indexer('people');
+    const reader = asked.reader('people');
+    return {
+      search: async (search) => foundIn(await reader.search(search)),
+      async catchUp() {
+        await log.follow(indexer);
+      },
+      async close() {
+        await reader.close();
+        await asked.close();
+      },
+    };
   });
 
   describe('through Elasticsearch’s own client', () => {

@@ -18,7 +18,7 @@ export interface EngineForm {
 
 const stored = { type: 'keyword', index: false } as const;
 
-/** A term of Lucene has at most 32,766 bytes: a longer identity is found by its hash. */
+/** A term of Lucene has at most 32,766 bytes: a longer identity is found by its hash, a longer value by looking at it. */
 const LONGEST_KEYWORD = 8_191;
 
 /** Versions begin at 1001, so that an index may move between PostgreSQL and an engine under its name. */
@@ -27,8 +27,8 @@ export const MEMBERSHIP_SEARCH: EngineForm = {
   properties: {
     mirror: { type: 'keyword' },
     identity: { type: 'keyword', ignore_above: LONGEST_KEYWORD },
-    /** The identity's values, without their names. */
-    text: { type: 'text' },
+    /** The identity's values, folded, without their names: by their words, and each as a whole. */
+    text: { type: 'text', fields: { whole: { type: 'keyword', ignore_above: LONGEST_KEYWORD } } },
     since_at: { type: 'date_nanos' },
     accepted_at: { type: 'date_nanos' },
     run_id: { type: 'long' },

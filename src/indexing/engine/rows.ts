@@ -3,6 +3,7 @@
  * of the last entry that it comes from: replaying a page, or a part of it in other pages, gives the same documents.
  */
 
+import { identityWords } from '../../domain/identity-text.ts';
 import type { HeldMembers, NamedEntry } from '../indexer.ts';
 import { timeText } from '../time-text.ts';
 
@@ -106,7 +107,7 @@ type Row = Pick<Folded, 'mirror' | 'target' | 'run' | 'position' | 'at' | 'ident
 function heldDocument(row: Row & { readonly payloadHash: Buffer }, since: Since): string {
   const identity = row.identity ?? '';
   return (
-    `{"mirror":${JSON.stringify(row.mirror)},"identity":${JSON.stringify(identity)},"text":${JSON.stringify(valuesIn(identity))},` +
+    `{"mirror":${JSON.stringify(row.mirror)},"identity":${JSON.stringify(identity)},"text":${JSON.stringify(identityWords(identity))},` +
     `"since_at":"${since.at}","accepted_at":"${row.at}","run_id":"${row.run}","since":"${since.position}",` +
     `"position":"${row.position}","target_id":"${row.target}","identity_hash":"${row.identityHash.toString('hex')}",` +
     `"payload_hash":"${row.payloadHash.toString('hex')}","gone":false}`
@@ -118,16 +119,4 @@ function goneDocument(row: Row): string {
     `{"mirror":${JSON.stringify(row.mirror)},"run_id":"${row.run}","position":"${row.position}","accepted_at":"${row.at}",` +
     `"target_id":"${row.target}","identity_hash":"${row.identityHash.toString('hex')}","gone":true}`
   );
-}
-
-/** The values of an identity as texts, in order; `true`, `false` and `null` are no words to look for. */
-function valuesIn(identity: string): readonly string[] {
-  const values: string[] = [];
-  const collect = (value: unknown): void => {
-    if (typeof value === 'string') values.push(value);
-    else if (typeof value === 'number') values.push(String(value));
-    else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect);
-  };
-  if (identity !== '') collect(JSON.parse(identity));
-  return values;
 }
