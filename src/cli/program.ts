@@ -15,6 +15,7 @@ import { findCommand } from './commands/find.ts';
 import { indexCommand } from './commands/index-group.ts';
 import { initCommand } from './commands/init.ts';
 import { logCommand } from './commands/log.ts';
+import { maintenanceCommand } from './commands/maintenance.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { pauseCommand } from './commands/pause.ts';
 import { planCommand } from './commands/plan.ts';
@@ -36,7 +37,7 @@ const GROUPS: readonly (readonly [string, readonly (() => Command)[]])[] = [
   ['Run:', [planCommand, runCommand, statusCommand, runsCommand]],
   ['Understand:', [explainCommand, findCommand, rejectionsCommand, logCommand]],
   ['Derived from the log:', [indexCommand]],
-  ['Run regularly:', [schedulesCommand]],
+  ['Run regularly:', [schedulesCommand, maintenanceCommand]],
   [
     'Control a run:',
     [

@@ -10,6 +10,7 @@ import type { Style } from './output.ts';
 import { parkedWords } from './parked-view.ts';
 import { span, whole } from './progress-view.ts';
 import { ago } from './run-view.ts';
+import { goneWords } from './wanted-schedules.ts';
 
 type Paint = (style: Style, text: string) => string;
 
@@ -28,16 +29,9 @@ export function changeLines(change: ScheduleChange, dryRun: boolean, paint: Pain
       return [line('yellow', 'updated', 'would update', edited), ...change.differences.map(differenceLine)];
     }
     case 'delete':
-      return [line('red', 'deleted', 'would delete', ' (its mirror or its `schedule:` is gone)')];
+      return [line('red', 'deleted', 'would delete', ` (${goneWords(mirror)})`)];
     case 'orphan':
-      return [
-        line(
-          'yellow',
-          'left over',
-          'left over',
-          ': its mirror or its `schedule:` is gone; --prune deletes it',
-        ),
-      ];
+      return [line('yellow', 'left over', 'left over', `: ${goneWords(mirror)}; --prune deletes it`)];
     case 'conflict':
       return [
         line('red', 'refused', 'refused', `: ${conflictWords(change)}; --take-over makes it this project’s`),
@@ -139,9 +133,7 @@ export function noteLines({ mirror, schedule, change, lastOutcome }: Listed): re
       ...change.differences.map(differenceLine),
     );
   if (change.kind === 'orphan')
-    lines.push(
-      `${mirror}: its mirror or its \`schedule:\` is gone; \`retl schedules apply --prune\` deletes it`,
-    );
+    lines.push(`${mirror}: ${goneWords(mirror)}; \`retl schedules apply --prune\` deletes it`);
   if (change.kind === 'conflict') lines.push(`${mirror}: ${conflictWords(change)}`);
   return lines;
 }

@@ -1,7 +1,7 @@
 /** How a schedule shows that it is this project's, and whether it still is what was applied. */
 
 import { createHash } from 'node:crypto';
-import { formText, type ScheduleForm } from '../domain/schedule.ts';
+import { formText, MAINTENANCE_NAME, type ScheduleForm } from '../domain/schedule.ts';
 
 /** Memo of the schedule itself; Temporal keeps it for the schedule's life. */
 export const MANAGED_MEMO = { managed_by: 'retl' } as const;
@@ -15,9 +15,12 @@ export function fingerprintOf(form: ScheduleForm): string {
 
 /** What Temporal's UI shows beside the schedule. */
 export function managedNote(mirror: string): string {
+  if (mirror === MAINTENANCE_NAME)
+    return 'Managed by retl: change `maintenance` in retl.yaml, then `retl schedules apply`.';
   return `Managed by retl: change \`schedule\` in mirrors/${mirror}.yaml, then \`retl schedules apply\`.`;
 }
 
 export function pausedNote(mirror: string): string {
-  return `Paused by \`retl schedules pause\`; \`retl schedules resume ${mirror}\` goes on. ${managedNote(mirror)}`;
+  const named = mirror === MAINTENANCE_NAME ? '--maintenance' : mirror;
+  return `Paused by \`retl schedules pause\`; \`retl schedules resume ${named}\` goes on. ${managedNote(mirror)}`;
 }

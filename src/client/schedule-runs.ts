@@ -61,7 +61,9 @@ export async function triggerSchedule(temporal: TemporalClient, before: Schedule
   const waits = before.form.overlap === 'buffer_one';
   if (running.length > 0 && !waits) return { kind: 'busy' };
   try {
-    await temporal.client.schedule.getHandle(scheduleId(mirror)).trigger(waits ? 'BUFFER_ONE' : 'SKIP');
+    await temporal.client.schedule
+      .getHandle(scheduleId(mirror, temporal.taskQueue))
+      .trigger(waits ? 'BUFFER_ONE' : 'SKIP');
   } catch (error) {
     throw temporalFailure(error, 'trigger-schedule');
   }

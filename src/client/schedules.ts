@@ -1,5 +1,6 @@
 /**
- * The schedules of mirrors in Temporal: `mirror/<name>` starts the workflow `mirror` with `{"mirror": "<name>"}`. Temporal
+ * The schedules of a project in Temporal: `mirror/<name>` starts the workflow `mirror` with `{"mirror": "<name>"}`, and that of
+ * maintenance (MAINTENANCE_NAME among the mirrors' names) the workflow `maintenance` with `{}`. Temporal
  * appends the time to the id of a workflow that a schedule starts, so that it never meets one that was started by hand:
  * that no two runs of a mirror go on at once is the journal's to see to (design.md section 8).
  */
@@ -11,15 +12,17 @@ import {
   type ScheduleOptions,
 } from '@temporalio/client';
 import { RetlError } from '../domain/errors.ts';
-import { MIRROR_NAME, MIRROR_WORKFLOW, type MirrorInput, mirrorWorkflowId } from '../domain/messages.ts';
+import { MIRROR_NAME } from '../domain/messages.ts';
 import {
+  MAINTENANCE_NAME,
   SCHEDULE_PREFIX,
   type ScheduleForm,
   type ScheduleSettings,
+  scheduledWork,
   scheduleId,
   wantedForm,
 } from '../domain/schedule.ts';
-import { workflowDetails } from '../domain/workflow-details.ts';
+import { MAINTENANCE_DETAILS, workflowDetails } from '../domain/workflow-details.ts';
 import type { TemporalClient } from './connect.ts';
 import { temporalFailure } from './failure.ts';
 import { changeFor, type ScheduleChange, type ScheduleOwner } from './schedule-change.ts';
@@ -64,7 +67,9 @@ export interface ScheduleCounts {
  */
 export async function readSchedule(temporal: TemporalClient, mirror: string): Promise<Schedule | null> {
   try {
-    const description = await temporal.client.schedule.getHandle(scheduleId(mirror)).describe();
+    const description = await temporal.client.schedule
+      .getHandle(scheduleId(mirror, temporal.taskQueue))
+      .describe();
     return scheduleFrom(mirror, description, temporal.taskQueue);
   } catch (error) {
     if (error instanceof ScheduleNotFoundError) return null;
@@ -103,16 +108,17 @@ function scheduleFrom(mirror: string, found: ScheduleDescription, taskQueue: str
 }
 
 /**
- * Mirrors that have a schedule in the namespace, whoever made it, in order of their names. Temporal's list lags by
+ * Mirrors that have a schedule in the namespace, whoever made it, and this project's maintenance, in order of their names. Temporal's list lags by
  * moments: one that was made or deleted just now is told for certain by {@link readSchedule}.
  * @throws RetlError `temporal.connect`
  */
-export async function scheduledMirrors({ client }: TemporalClient): Promise<readonly string[]> {
+export async function scheduledMirrors({ client, taskQueue }: TemporalClient): Promise<readonly string[]> {
   const mirrors: string[] = [];
   try {
     for await (const { scheduleId: id } of client.schedule.list()) {
       const mirror = id.startsWith(SCHEDULE_PREFIX) ? id.slice(SCHEDULE_PREFIX.length) : '';
       if (MIRROR_NAME.test(mirror)) mirrors.push(mirror);
+      if (id === scheduleId(MAINTENANCE_NAME, taskQueue)) mirrors.push(MAINTENANCE_NAME);
     }
   } catch (error) {
     throw temporalFailure(error, 'list-schedules');
@@ -167,7 +173,7 @@ function applyFailure(error: unknown, mirror: string): unknown {
 
 async function create(temporal: TemporalClient, mirror: string, settings: ScheduleSettings): Promise<void> {
   await temporal.client.schedule.create({
-    scheduleId: scheduleId(mirror),
+    scheduleId: scheduleId(mirror, temporal.taskQueue),
     ...definitionOf(temporal, mirror, settings),
     memo: MANAGED_MEMO,
     state: { note: managedNote(mirror) },
@@ -176,7 +182,7 @@ async function create(temporal: TemporalClient, mirror: string, settings: Schedu
 
 async function update(temporal: TemporalClient, mirror: string, settings: ScheduleSettings): Promise<void> {
   const definition = definitionOf(temporal, mirror, settings);
-  await temporal.client.schedule.getHandle(scheduleId(mirror)).update(({ state }) => ({
+  await temporal.client.schedule.getHandle(scheduleId(mirror, temporal.taskQueue)).update(({ state }) => ({
     ...definition,
     state: { paused: state.paused, note: state.paused ? (state.note ?? '') : managedNote(mirror) },
   }));
@@ -187,7 +193,8 @@ function definitionOf(
   mirror: string,
   settings: ScheduleSettings,
 ): Pick<ScheduleOptions, 'spec' | 'action' | 'policies'> {
-  const input: MirrorInput = { mirror };
+  const { workflowType, workflowId, input } = scheduledWork(mirror, taskQueue);
+  const isMaintenance = mirror === MAINTENANCE_NAME;
   return {
     spec: specOf(settings),
     policies: {
@@ -197,12 +204,12 @@ function definitionOf(
     },
     action: {
       type: 'startWorkflow',
-      workflowType: MIRROR_WORKFLOW,
-      workflowId: mirrorWorkflowId(mirror),
+      workflowType,
+      workflowId,
       taskQueue,
       args: [input],
-      staticSummary: `Mirror ${mirror}`,
-      staticDetails: workflowDetails(mirror),
+      staticSummary: isMaintenance ? 'Maintenance' : `Mirror ${mirror}`,
+      staticDetails: isMaintenance ? MAINTENANCE_DETAILS : workflowDetails(mirror),
       // A schedule's own memo cannot be changed later; that of its action can.
       memo: { [FINGERPRINT_KEY]: fingerprintOf(wantedForm(mirror, settings, taskQueue)) },
     },
@@ -210,21 +217,27 @@ function definitionOf(
 }
 
 /** False where it is gone already. A run that it has started goes on. */
-export async function deleteSchedule({ client }: TemporalClient, mirror: string): Promise<boolean> {
-  return patched('delete-schedule', () => client.schedule.getHandle(scheduleId(mirror)).delete());
+export async function deleteSchedule(
+  { client, taskQueue }: TemporalClient,
+  mirror: string,
+): Promise<boolean> {
+  return patched('delete-schedule', () => client.schedule.getHandle(scheduleId(mirror, taskQueue)).delete());
 }
 
 /** False where it is gone. */
-export async function pauseSchedule({ client }: TemporalClient, mirror: string): Promise<boolean> {
+export async function pauseSchedule({ client, taskQueue }: TemporalClient, mirror: string): Promise<boolean> {
   return patched('pause-schedule', () =>
-    client.schedule.getHandle(scheduleId(mirror)).pause(pausedNote(mirror)),
+    client.schedule.getHandle(scheduleId(mirror, taskQueue)).pause(pausedNote(mirror)),
   );
 }
 
 /** False where it is gone. */
-export async function resumeSchedule({ client }: TemporalClient, mirror: string): Promise<boolean> {
+export async function resumeSchedule(
+  { client, taskQueue }: TemporalClient,
+  mirror: string,
+): Promise<boolean> {
   return patched('resume-schedule', () =>
-    client.schedule.getHandle(scheduleId(mirror)).unpause(managedNote(mirror)),
+    client.schedule.getHandle(scheduleId(mirror, taskQueue)).unpause(managedNote(mirror)),
   );
 }
 

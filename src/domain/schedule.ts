@@ -5,6 +5,7 @@
 
 import { canonicalJson } from './canonical-json.ts';
 import { cronText, parseCron } from './cron.ts';
+import { MAINTENANCE_WORKFLOW, maintenanceWorkflowId } from './maintenance.ts';
 import { MIRROR_WORKFLOW, mirrorWorkflowId } from './messages.ts';
 
 export type ScheduleTimes =
@@ -24,7 +25,7 @@ export interface ScheduleSettings {
   readonly pauseOnFailure: boolean;
 }
 
-/** The schedules of a project, by mirror; a mirror without one is not in it. */
+/** Schedules by mirror; a mirror without one is not in it. That of maintenance is MAINTENANCE_NAME's. */
 export interface ScheduleTable {
   readonly [mirror: string]: ScheduleSettings;
 }
@@ -56,14 +57,32 @@ export interface ScheduleDifference {
 
 export const SCHEDULE_PREFIX = 'mirror/';
 
-/** Also the id of the workflows that it starts, but for the time that Temporal appends. */
-export function scheduleId(mirror: string): string {
-  return `${SCHEDULE_PREFIX}${mirror}`;
+/** Where mirrors with a schedule are listed by name, this stands for the project's maintenance: no mirror can be called so. */
+export const MAINTENANCE_NAME = '(maintenance)';
+
+/** What a schedule starts. */
+export interface ScheduledWork {
+  readonly workflowType: string;
+  /** Also the id of the schedule; Temporal appends the time to that of each workflow. */
+  readonly workflowId: string;
+  readonly input: { readonly mirror?: string };
+}
+
+/** @param name of a mirror, or MAINTENANCE_NAME. @param taskQueue the project's */
+export function scheduledWork(name: string, taskQueue: string): ScheduledWork {
+  return name === MAINTENANCE_NAME
+    ? { workflowType: MAINTENANCE_WORKFLOW, workflowId: maintenanceWorkflowId(taskQueue), input: {} }
+    : { workflowType: MIRROR_WORKFLOW, workflowId: mirrorWorkflowId(name), input: { mirror: name } };
+}
+
+export function scheduleId(name: string, taskQueue: string): string {
+  return scheduledWork(name, taskQueue).workflowId;
 }
 
 /** What the configuration wants. */
-export function wantedForm(mirror: string, settings: ScheduleSettings, taskQueue: string): ScheduleForm {
+export function wantedForm(name: string, settings: ScheduleSettings, taskQueue: string): ScheduleForm {
   const { times } = settings;
+  const { workflowType, workflowId, input } = scheduledWork(name, taskQueue);
   return {
     times: times.kind === 'every' ? everyText(times.everyMs) : cronTimes(times.cron),
     time_zone: times.kind === 'every' ? 'UTC' : times.timeZone,
@@ -71,7 +90,7 @@ export function wantedForm(mirror: string, settings: ScheduleSettings, taskQueue
     overlap: settings.overlap,
     catch_up: durationText(settings.catchUpMs),
     pause_on_failure: String(settings.pauseOnFailure),
-    workflow: workflowText(MIRROR_WORKFLOW, mirrorWorkflowId(mirror), [{ mirror }]),
+    workflow: workflowText(workflowType, workflowId, [input]),
     task_queue: taskQueue,
     limits: 'none',
   };

@@ -11,3 +11,9 @@ export function workflowDetails(mirror: string): string {
     `Signals, without input: ${listed(SIGNALS)}. Updates, while the guard asks: ${listed(UPDATES)}, with the argument that the current details show.`,
   ].join('\n');
 }
+
+export const MAINTENANCE_DETAILS = [
+  'The maintenance of this project’s journal by retl-mirror: what runs have left behind goes, as `docs/maintenance.md` says, and nothing that is needed.',
+  '',
+  'No signals. Cancelled, it stops between two steps; started again, it goes on.',
+].join('\n');

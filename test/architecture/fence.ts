@@ -63,6 +63,8 @@ export const ZONES: { readonly [zone: string]: Zone } = {
       'journal/release',
       'journal/compaction',
       'journal/log-status',
+      'journal/maintain',
+      'journal/retention',
       'journal/verify-log',
       'dev',
     ],

@@ -31,6 +31,7 @@ const NAMES = [
   'log',
   'index',
   'schedules',
+  'maintenance',
   'cancel',
   'abort',
   'pause',

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
+import { MIRROR_NAME, TASK_QUEUE } from '../../src/domain/messages.ts';
 import {
   differencesOf,
   durationText,
   formText,
+  MAINTENANCE_NAME,
   type ScheduleSettings,
   scheduleId,
   wantedForm,
@@ -39,7 +41,16 @@ test('the form of a schedule names all that it does', () => {
     task_queue: 'queue',
     limits: 'none',
   });
-  expect(scheduleId('vip')).toBe('mirror/vip');
+  expect(scheduleId('vip', 'queue')).toBe('mirror/vip');
+});
+
+test('maintenance has a schedule of its own, which no mirror and no other project of the namespace can have', () => {
+  expect(MIRROR_NAME.test(MAINTENANCE_NAME)).toBe(false);
+  expect(wantedForm(MAINTENANCE_NAME, HOURLY, 'queue').workflow).toBe(
+    'maintenance as maintenance/queue with {}',
+  );
+  expect(scheduleId(MAINTENANCE_NAME, TASK_QUEUE)).toBe('maintenance');
+  expect(scheduleId('maintenance', TASK_QUEUE)).toBe('mirror/maintenance');
 });
 
 test('two cron texts that mean the same times have one form, and another time has another', () => {

@@ -9,7 +9,7 @@ import { signalMirror } from '../../src/client/control.ts';
 import { triggerSchedule } from '../../src/client/schedule-runs.ts';
 import { applySchedule, readSchedule, type Schedule } from '../../src/client/schedules.ts';
 import { TASK_QUEUE } from '../../src/domain/messages.ts';
-import type { ScheduleSettings } from '../../src/domain/schedule.ts';
+import { MAINTENANCE_NAME, type ScheduleSettings } from '../../src/domain/schedule.ts';
 import { retl } from '../cli/support.ts';
 import { MIRROR, PROJECT } from '../config/support.ts';
 import { createTestProject, type TestProject } from '../support/project.ts';
@@ -49,7 +49,8 @@ afterAll(async () => {
 
 /** Mirrors by name, each with what stands behind `schedule:`; `null`: no schedule. */
 async function projectOf(schedules: { readonly [mirror: string]: string | null }): Promise<TestProject> {
-  const project = await createTestProject({ 'retl.yaml': PROJECT });
+  // All of them share one task queue, and with it the schedule of maintenance.
+  const project = await createTestProject({ 'retl.yaml': `${PROJECT}maintenance: { enabled: false }\n` });
   projects.push(project);
   for (const [mirror, schedule] of Object.entries(schedules)) await write(project, mirror, schedule);
   return project;
@@ -282,4 +283,29 @@ test('a run that ends as refused counts as started and not as skipped; with paus
   const { stdout } = await run(project, 'list', 'fails-as-refused');
   expect(stdout).toMatch(/paused +none +refused/);
   expect(stdout).toContain('paused due to workflow failure');
+});
+
+test('maintenance has a schedule without being asked for, is controlled by --maintenance, and goes with --prune once it is disabled', async () => {
+  const project = await projectOf({ kept: '{ every: 1h }' });
+  await project.write('retl.yaml', PROJECT);
+  const first = await run(project, 'apply');
+  expect(first.stdout).toContain('created    (maintenance)\n');
+  const schedule = await there(MAINTENANCE_NAME);
+  expect(schedule).toMatchObject({ owner: 'ours', asApplied: true, paused: false });
+  expect(schedule.form).toMatchObject({ times: 'every 1d', workflow: 'maintenance as maintenance with {}' });
+  expect((await run(project, 'list')).stdout).toMatch(/\(maintenance\) +every 1d +active/);
+  expect((await run(project, 'pause', '--maintenance')).stdout).toContain('(maintenance): paused');
+  expect((await there('kept')).paused).toBe(false);
+  expect((await there(MAINTENANCE_NAME)).note).toContain('retl schedules resume --maintenance');
+  await project.write('retl.yaml', `${PROJECT}maintenance: { schedule: { every: 6h } }\n`);
+  expect((await run(project, 'apply')).stdout).toContain(
+    'updated    (maintenance)\n    times: every 1d → every 6h\n',
+  );
+  await untilListed('kept');
+  await project.write('retl.yaml', `${PROJECT}maintenance: { enabled: false }\n`);
+  expect((await run(project, 'apply')).stdout).toContain(
+    'left over  (maintenance): `maintenance` is not enabled',
+  );
+  expect((await run(project, 'apply', '--prune')).stdout).toContain('deleted    (maintenance)');
+  expect(await readSchedule(temporal, MAINTENANCE_NAME)).toBeNull();
 });

@@ -1,4 +1,4 @@
-/** `retl schedules apply`: makes Temporal's schedules what the mirrors' files say. */
+/** `retl schedules apply`: makes Temporal's schedules what the files say. */
 
 import type { Command } from 'commander';
 import type { TemporalClient } from '../../client/connect.ts';
@@ -13,6 +13,7 @@ import type { Output } from '../output.ts';
 import { counted } from '../problems-view.ts';
 import { changeLines } from '../schedule-view.ts';
 import { withTemporal } from '../temporal.ts';
+import { wantedSchedules } from '../wanted-schedules.ts';
 
 export function schedulesApplyCommand(): Command {
   return newCommand(
@@ -20,7 +21,7 @@ export function schedulesApplyCommand(): Command {
       name: 'apply',
       summary: 'make Temporal’s schedules what the files say',
       description:
-        'Creates and updates the schedules of all mirrors with a `schedule:`, and tells what differed, also where somebody has ' +
+        'Creates and updates the schedules of all mirrors with a `schedule:`, and that of maintenance, and tells what differed, also where somebody has ' +
         'changed one in Temporal. One whose mirror or `schedule:` is gone is named, and deleted with --prune. A schedule ' +
         'that is paused stays paused. Running it again changes nothing.',
       examples: [
@@ -44,7 +45,7 @@ async function apply({ output, project, options }: Invocation): Promise<ExitCode
   // Whole or not at all: a file that cannot be read must not look like a schedule that is gone.
   const loaded = await loadProject(project.dir, null, null);
   if (loaded.kind === 'invalid') throw new InvalidProject(loaded.problems);
-  const { schedules } = loaded.settings;
+  const schedules = wantedSchedules(loaded.settings);
   const wanted: Wanted = {
     dryRun: options.dryRun === true,
     takeOver: options.takeOver === true,
@@ -94,7 +95,7 @@ function show(output: Output, changes: readonly ScheduleChange[], { dryRun }: Wa
     for (const line of changeLines(change, dryRun, (style, text) => output.style(style, text)))
       output.line(line);
   if (changes.length === 0)
-    output.line('No mirror has a `schedule:`, and Temporal has no schedule of this project.');
+    output.line('Neither a mirror nor maintenance has a schedule, and Temporal has none of this project.');
   else if (changes.every(({ kind }) => kind === 'unchanged'))
     output.line(`${counted(changes.length, 'schedule')}; nothing to change.`);
   else if (dryRun) output.line('Nothing was changed: this was a dry run.');

@@ -4,11 +4,13 @@ import type { Command } from 'commander';
 import type { TemporalClient } from '../../client/connect.ts';
 import type { Schedule } from '../../client/schedules.ts';
 import { assertNever } from '../../domain/assert-never.ts';
+import { MAINTENANCE_NAME } from '../../domain/schedule.ts';
 import { type CommandText, type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
-import { addSelection, requiredMirrors, requireNamed } from '../selection.ts';
+import { addSelection, requireNamed, selectMirrors } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
+import { shownBy } from '../wanted-schedules.ts';
 
 export function schedulesPauseCommand(): Command {
   return scheduleCommand(
@@ -82,12 +84,13 @@ interface Done {
 type Act = (temporal: TemporalClient, schedule: Schedule) => Promise<Done>;
 
 function scheduleCommand(text: CommandText, act: Act): Command {
-  return addSelection(newCommand(text, (invocation) => actOnAll(invocation, act)));
+  const command = addSelection(newCommand(text, (invocation) => actOnAll(invocation, act)));
+  return command.option('--maintenance', 'the schedule of maintenance');
 }
 
 async function actOnAll(invocation: Invocation, act: Act): Promise<ExitCode> {
   const { output, project } = invocation;
-  await requireNamed(invocation);
+  if (invocation.options.maintenance !== true) await requireNamed(invocation);
   return withTemporal(project, async (temporal) => {
     const results: (Omit<Done, 'words'> & { readonly mirror: string })[] = [];
     for (const schedule of await chosen(invocation, temporal)) {
@@ -103,7 +106,10 @@ async function actOnAll(invocation: Invocation, act: Act): Promise<ExitCode> {
 /** A pattern stands for schedules of this project only; a name that is another's is refused. */
 async function chosen(invocation: Invocation, temporal: TemporalClient): Promise<readonly Schedule[]> {
   const { readSchedule, scheduledMirrors } = await import('../../client/schedules.ts');
-  const { mirrors, isBroad } = await requiredMirrors(invocation, await scheduledMirrors(temporal));
+  const selected = await selectMirrors(invocation, await scheduledMirrors(temporal));
+  const also = invocation.options.maintenance === true ? [MAINTENANCE_NAME] : [];
+  const mirrors = [...new Set([...(selected?.mirrors ?? []), ...also])];
+  const isBroad = selected?.isBroad === true;
   const found: Schedule[] = [];
   for (const mirror of mirrors) {
     const schedule = await readSchedule(temporal, mirror);
@@ -118,7 +124,7 @@ function noSchedule(mirrors: readonly string[]): Refusal {
   return new Refusal(
     EXIT.refused,
     'no-schedule',
-    `There is no schedule of ${mirrors.join(', ')}.`,
+    `There is no schedule of ${mirrors.map((name) => name.replace(/[()]/g, '')).join(', ')}.`,
     '`retl schedules list` shows those there are; `retl schedules apply` creates what the files say.',
   );
 }
@@ -131,7 +137,7 @@ function foreign({ mirror, owner, form }: Schedule): Refusal {
   return new Refusal(
     EXIT.refused,
     'foreign-schedule',
-    `The schedule mirror/${mirror} ${who}; nothing was changed.`,
+    `The schedule ${mirror === MAINTENANCE_NAME ? 'of maintenance' : `mirror/${mirror}`} ${who}; nothing was changed.`,
     'Use the project that it belongs to, or make it this one’s with `retl schedules apply --take-over`.',
   );
 }
@@ -172,7 +178,7 @@ async function trigger(temporal: TemporalClient, schedule: Schedule): Promise<Do
       return {
         kind,
         workflowId,
-        words: `started as ${workflowId}; \`retl status ${mirror}\` shows it`,
+        words: `started as ${workflowId}; ${shownBy(mirror)} shows it`,
         exit: EXIT.ok,
       };
     }
@@ -183,7 +189,7 @@ async function trigger(temporal: TemporalClient, schedule: Schedule): Promise<Do
     case 'busy':
       return {
         kind,
-        words: `refused: a run of this schedule is under way; \`retl status ${mirror}\` shows it`,
+        words: `refused: a run of this schedule is under way; ${shownBy(mirror)} shows it`,
         exit: EXIT.refused,
       };
     case 'gone':

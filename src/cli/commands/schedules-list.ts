@@ -11,6 +11,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { LIST_HEAD, type Listed, listedRow, listedState, noteLines } from '../schedule-view.ts';
 import { addSelection, selectMirrors } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
+import { wantedSchedules as wantedOf } from '../wanted-schedules.ts';
 
 export function schedulesListCommand(): Command {
   const command = newCommand(
@@ -67,7 +68,7 @@ function noneWords({ args, options }: Invocation): string {
 /** `null` where the files have errors: what is in Temporal is shown all the same. */
 async function wantedSchedules(project: Project): Promise<ScheduleTable | null> {
   const loaded = await loadProject(project.dir, null, null);
-  return loaded.kind === 'ok' ? loaded.settings.schedules : null;
+  return loaded.kind === 'ok' ? wantedOf(loaded.settings) : null;
 }
 
 async function readAll(
