@@ -64,5 +64,5 @@ function blockedWords(mirror: string, code: string, batch: string | null): strin
 
 /** Whether it is jobs that nobody can tell anything of, or not in time. */
 function isOfJobs(code: string): boolean {
-  return code.startsWith('poll-') || code === 'job-failed';
+  return code.startsWith('poll-') || code.startsWith('job-');
 }

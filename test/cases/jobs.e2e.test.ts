@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listRuns } from '../../src/journal/inspect.ts';
 import { retl } from '../cli/support.ts';
 import type { Answer, JobEnd } from '../support/fake-jobs.ts';
 import { System } from '../support/system.ts';
@@ -18,6 +19,14 @@ afterAll(() => system.stop());
 const CANCELLED = { kind: 'result', result: { outcome: 'cancelled' } };
 /** More than any test waits for. */
 const FOR_EVER = 1_000_000;
+
+/** What the journal alone says of the mirror's blocked run, as `retl runs --state blocked` finds it. */
+async function blocked({ mirror }: JobsScene): Promise<object | null> {
+  const [run] = await listRuns(system.journal, { mirror, states: ['blocked'], limit: 1 });
+  if (run === undefined || run.doing === null) return null;
+  const { state, code, batch } = run.doing;
+  return { state, code, batch };
+}
 
 describe.concurrent('jobs', () => {
   test('rule 5: while earlier ones are staged the others go on being sent; staged-as-done: none of them is accepted before its job tells', async () => {
@@ -111,6 +120,7 @@ describe.concurrent('jobs', () => {
     const handle = await scene.start();
     const { waiting } = await scene.untilWaiting(handle, 'blocked');
     expect(waiting?.batch).toBe(`sha256:${(await scene.batches('upsert'))[0]?.id}`);
+    expect(await blocked(scene)).toEqual({ state: 'blocked', code: 'poll-http-404', batch: waiting?.batch });
     await scene.signal('poll');
     await completedBy(handle);
     expect(scene.api.jobs).toHaveLength(1);
@@ -134,7 +144,7 @@ describe.concurrent('jobs', () => {
     const run = (...args: readonly string[]) => retl(args, { cwd: system.project.folder, env: system.env });
     const shown = await run('status', scene.mirror);
     expect(shown.stdout).toContain('jobs-lost:job-failed');
-    expect(shown.stdout).toContain(`retl resolve ${scene.mirror} <batch> --accepted`);
+    expect(shown.stdout).toContain(`retl resolve ${scene.mirror} sha256:${lost} --accepted`);
     const said = ['--accepted', '--because', 'the API’s list of jobs says so', '--yes'];
     expect((await run('resolve', scene.mirror, `sha256:${lost}`, ...said)).code).toBe(0);
     expect((await completedBy(handle)).counts).toMatchObject({ added: 15 });
@@ -172,6 +182,9 @@ describe.concurrent('jobs', () => {
     const handle = await scene.start();
     const { waiting } = await scene.untilWaiting(handle, 'blocked');
     expect(waiting).toMatchObject({ code: 'poll-deadline' });
+    expect(await blocked(scene)).toEqual({ state: 'blocked', code: 'poll-deadline', batch: waiting?.batch });
+    const shown = await retl(['status', scene.mirror], { cwd: system.project.folder, env: system.env });
+    expect(shown.stdout).toContain(`\`retl poll ${scene.mirror}\` asks once more`);
     for (const job of scene.api.jobs) job.polls = 0;
     await scene.signal('poll');
     expect((await completedBy(handle)).counts).toMatchObject({ added: 5 });
