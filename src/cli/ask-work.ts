@@ -81,10 +81,11 @@ export async function askIndexes(project: Project, order: AskOrder): Promise<rea
 export function sourceWords({ index, position, lag }: Source, passed: readonly PassedOver[]): string {
   const behind = lag.positions === '0' ? '' : `, ${lag.positions} positions (${lag.ms} ms) behind`;
   const who = index === null ? 'the journal' : `the index ${index}`;
-  const others = passed.map(
-    ({ index: other, code }) => `${other} was passed over, ${code}: ${meaning(code)}`,
-  );
-  return [`As of log position ${position}${behind}, from ${who}.`, ...others].join('\n');
+  return [`As of log position ${position}${behind}, from ${who}.`, ...passed.map(passedLine)].join('\n');
+}
+
+export function passedLine({ index, code }: Omit<PassedOver, 'kind'>): string {
+  return `${index} was passed over, ${code}: ${meaning(code)}`;
 }
 
 function meaning(code: ErrorCode): string {

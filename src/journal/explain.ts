@@ -4,7 +4,8 @@
  */
 
 import type pg from 'pg';
-import { type Sha256, sha256FromHex, type TargetId, targetId } from '../domain/ids.ts';
+import type { FoundChange } from '../domain/found.ts';
+import { type LogPosition, type Sha256, sha256FromHex, type TargetId, targetId } from '../domain/ids.ts';
 import {
   condense,
   type RunStory,
@@ -14,6 +15,8 @@ import {
   verdictOf,
 } from '../domain/member-story.ts';
 import { big, flag, one, text, textOrNull } from './decode.ts';
+import { logHead } from './log.ts';
+import { changesOf, heldSince, type MemberChanges } from './member-changes.ts';
 import { type Holding, holdingOf, tracesOf } from './member-trace.ts';
 import { type MemberValues, valuesOf } from './member-values.ts';
 import { consistently, type Queryable, run } from './pool.ts';
@@ -87,6 +90,28 @@ export async function explainMember(
       next: page.next,
       values: options.values ? await valuesOf(db, identityHash, held, page.stories) : null,
     };
+  });
+}
+
+/** What the log says of one member, and since when it is held without a break; `null`: it is not, or this role cannot be told. */
+export interface MemberPast extends MemberChanges {
+  /** The head of the log, as of which this is. */
+  readonly position: LogPosition;
+  readonly since: Pick<FoundChange, 'position' | 'at'> | null;
+}
+
+/** @param limit changes at most, the newest first. @throws JournalError */
+export function pastOf(
+  pool: pg.Pool,
+  target: TargetId,
+  identityHash: Sha256,
+  limit: number,
+): Promise<MemberPast> {
+  return consistently(pool, async (db) => {
+    const { position } = await logHead(db);
+    const held = await holdingOf(db, target, identityHash);
+    const since = held === null ? null : await heldSince(db, target, identityHash);
+    return { ...(await changesOf(db, target, identityHash, limit)), position, since };
   });
 }
 

@@ -121,6 +121,32 @@ test(
 );
 
 test(
+  'explain tells what happened to a member from an index, and from the journal to who may not read values: the same',
+  async () => {
+    expect((await as('worker', 'index', 'run', 'changes', '--once')).code).toBe(0);
+    const explained = async (who: string) => {
+      const { stdout, code, stderr } = await as(who, 'explain', 'plain', '{"id":"k1"}', '--json');
+      expect(code, stderr).toBe(0);
+      return (JSON.parse(stdout) as { readonly members: readonly { readonly past: object }[] }).members[0]
+        ?.past;
+    };
+    const past = await explained('reader');
+    expect(past).toMatchObject({
+      changesFrom: { index: 'changes' },
+      sinceFrom: { index: 'people' },
+      changes: [{ action: 'add', runId: '1', payloadHash: expect.stringMatching(/^sha256:/) }],
+    });
+    const journal = { index: null };
+    expect(await explained('inspector')).toEqual({
+      ...past,
+      changesFrom: expect.objectContaining(journal),
+      sinceFrom: expect.objectContaining(journal),
+    });
+  },
+  PATIENT_MS,
+);
+
+test(
   'leaks: who may not read values finds nobody, and what was typed is in no refusal',
   async () => {
     for (const who of ['inspector', 'worker']) {

@@ -13,6 +13,8 @@ import { identitiesOf, isIdentityHash, sourceKeyOf } from '../identity.ts';
 import type { Journal } from '../journal.ts';
 import { requireKnown } from '../known-mirrors.ts';
 import { limitArgument, limitOf } from '../limit-argument.ts';
+import { maxLagOf, maxLagOption } from '../max-lag.ts';
+import { passedWords, recall, showPast } from '../member-past.ts';
 import { showExplanation } from '../member-view.ts';
 import type { Output } from '../output.ts';
 import { RIGHTS_HELP, readAllowed } from '../read-rights.ts';
@@ -44,7 +46,8 @@ export function explainCommand(): Command {
     .option('--raw', 'take the identity literally: it is normalised and hashed already')
     .option('--values', 'show payloads, identity, receipts and reasons')
     .option('--limit <number>', 'runs to show at most', limitArgument, 20)
-    .option('--after <place>', 'go on where an earlier answer ended', placeArgument);
+    .option('--after <place>', 'go on where an earlier answer ended', placeArgument)
+    .addOption(maxLagOption());
 }
 
 function placeArgument(text: string): string {
@@ -69,15 +72,21 @@ async function explain(invocation: Invocation): Promise<ExitCode> {
     const rows = key === null ? null : await traceKey(journal, target, key, limitOf(options));
     const wanted = hashes.length > 0 ? hashes : membersOf(rows ?? []);
     const members = await explainAll(invocation, journal, target, wanted);
-    output.document({ mirror, target, key: rows, members });
+    const { pasts, passed } = await recalled(invocation, journal, { mirror, target, members });
+    const documents = members.map((member, n) => ({ ...member, past: pasts[n] ?? null }));
+    output.document({ mirror, target, key: rows, members: documents, passedOver: passed });
     if (rows !== null) showKey(output, rows);
-    for (const member of members) showExplanation(output, member, Date.now());
+    for (const { past, ...member } of documents) {
+      showExplanation(output, member, Date.now());
+      if (past !== null) showPast(output, past, Date.now());
+    }
+    if (passed.length > 0) output.note(output.style('dim', passedWords(passed)));
     return EXIT.ok;
   });
 }
 
 function neverRun(output: Output, mirror: string): ExitCode {
-  output.document({ mirror, target: null, key: null, members: [] });
+  output.document({ mirror, target: null, key: null, members: [], passedOver: [] });
   output.line(`${mirror}: never run`);
   return EXIT.ok;
 }
@@ -101,6 +110,16 @@ async function explainAll(
     verdict === null ? held !== null || runs.some((run) => run.kind === 'run') : isKnown(verdict),
   );
   return known.length > 0 ? known : all.slice(0, 1);
+}
+
+/** What the log says of them; on pages after the first it has been said. */
+function recalled(
+  { project, options }: Invocation,
+  journal: Journal,
+  asked: Omit<Parameters<typeof recall>[2], 'limit' | 'maxLag'>,
+): ReturnType<typeof recall> {
+  const members = typeof options.after === 'string' ? [] : asked.members;
+  return recall(project, journal, { ...asked, members, limit: limitOf(options), maxLag: maxLagOf(options) });
 }
 
 function isKnown(verdict: Explanation['verdict']): boolean {
