@@ -8,7 +8,12 @@ import type pg from 'pg';
 import { logPosition } from '../../src/domain/ids.ts';
 import { readEffects, readEntries } from '../../src/journal/log.ts';
 import type { Lane, Seen } from './lane.ts';
-import { type Contents, textOf } from './story.ts';
+import { type Contents, seenBetween, textOf, type Version } from './story.ts';
+
+/** What it needs of a lane. */
+export interface Watched extends Pick<Lane, 'name' | 'whole' | 'once' | 'held' | 'effects'> {
+  readonly story: { readonly versions: readonly Version[] };
+}
 
 interface RunWindow {
   readonly run: string;
@@ -46,7 +51,7 @@ export class LedgerAudit {
 
   constructor(
     private readonly journal: pg.Pool,
-    private readonly lanes: readonly Lane[],
+    private readonly lanes: readonly Watched[],
     /** Told at once of what is wrong. */
     private readonly told: (what: string) => void,
   ) {}
@@ -62,7 +67,7 @@ export class LedgerAudit {
     this.looks += 1;
   }
 
-  #wrong(lane: Lane, what: string): void {
+  #wrong(lane: Watched, what: string): void {
     this.#note(`${lane.name}: ${what}`);
   }
 
@@ -72,7 +77,7 @@ export class LedgerAudit {
   }
 
   /** A reader finds a whole set, and never an older one than before. */
-  async #lookAtWhole(lane: Lane): Promise<void> {
+  async #lookAtWhole(lane: Watched): Promise<void> {
     const held = await lane.held();
     if (held === null || (held.size === 0 && !this.#published.has(lane.name))) return;
     const text = textOf(held);
@@ -85,7 +90,7 @@ export class LedgerAudit {
       this.#wrong(lane, `a reader finds a set of ${held.size} that the source never held, or an older one`);
   }
 
-  async #follow(lane: Lane): Promise<void> {
+  async #follow(lane: Watched): Promise<void> {
     const from = this.#read.get(lane.name) ?? 0;
     const effects = await lane.effects(from);
     if (effects.length === 0) return;
@@ -98,7 +103,7 @@ export class LedgerAudit {
     this.effects += effects.length;
   }
 
-  #hold(lane: Lane, effect: Seen, window: RunWindow | undefined): void {
+  #hold(lane: Watched, effect: Seen, window: RunWindow | undefined): void {
     const what = `${effect.action} of ${effect.id} at ${new Date(effect.at).toISOString()}`;
     if (window === undefined) {
       this.#wrong(lane, `${what}: no run has asked for it`);
@@ -106,7 +111,7 @@ export class LedgerAudit {
     }
     const name = `${lane.name} ${window.run}`;
     const book = this.#books.get(name) ?? {
-      candidates: lane.story.seenBetween(window.opened, effect.at),
+      candidates: seenBetween(lane.story.versions, window.opened, effect.at),
       stage: 0,
       done: new Map(),
     };
@@ -125,7 +130,7 @@ export class LedgerAudit {
   }
 
   /** What the journal says was not applied was not. */
-  async #holdToNotApplied(lane: Lane): Promise<void> {
+  async #holdToNotApplied(lane: Watched): Promise<void> {
     const { rows } = await this.journal.query<{ key: string }>(NOT_APPLIED, [lane.name]);
     const keys = new Set(rows.map(({ key }) => key));
     const applied = (await lane.effects(0)).find(({ key }) => key !== null && keys.has(bare(key)));

@@ -84,13 +84,6 @@ export class Story {
     });
   }
 
-  /** Versions that a reader may have seen between two moments, by their numbers. */
-  seenBetween(from: number, to: number): readonly number[] {
-    return this.versions.flatMap(({ began, ended, contents }, at) =>
-      contents !== null && began <= to && ended >= from ? [at] : [],
-    );
-  }
-
   #touch(kind: 'add' | 'drop' | 'change' | 'exclude' | 'purge', next: Map<string, string | null>): void {
     const known = [...next.keys()];
     if (kind === 'add') next.set(nameOf(this.dice.between(1, IDS)), this.dice.pick(this.plans));
@@ -133,6 +126,13 @@ export class Story {
     const contents = this.#twin === null ? members(this.#rows) : null;
     this.versions.push({ contents, began, ended: Number.POSITIVE_INFINITY });
   }
+}
+
+/** Versions that a reader may have seen between two moments, by their numbers. */
+export function seenBetween(versions: readonly Version[], from: number, to: number): readonly number[] {
+  return versions.flatMap(({ began, ended, contents }, at) =>
+    contents !== null && began <= to && ended >= from ? [at] : [],
+  );
 }
 
 function members(rows: ReadonlyMap<string, string | null>): Contents {
