@@ -24,7 +24,7 @@ export interface Stand extends Cell {
   release(): void;
 }
 
-type End = 'goes on' | 'waits for the send deadline' | 'blocked, then resolved';
+type End = 'goes on' | 'waits for the send deadline' | 'blocked, then resolved' | 'written late, or the same';
 
 export interface Result extends Cell {
   readonly end: End;
@@ -33,9 +33,13 @@ export interface Result extends Cell {
   readonly problem: string | null;
 }
 
-/** What design.md section 6 says of a request on its way, by the kind of the destination. */
+/**
+ * What design.md section 6 says of a request on its way, by the kind of the destination. A worker that lives writes a receipt as
+ * soon as its journal is back; one that has tried for too long leaves the request unknown, as if it had died.
+ */
 export function endOf({ row, kind }: Cell): End {
   if (row.onItsWay === null || kind === 'idempotent') return 'goes on';
+  if (row.fate === 'journal') return 'written late, or the same';
   if (kind === 'manual') return 'blocked, then resolved';
   return row.onItsWay === 'applied' ? 'goes on' : 'waits for the send deadline';
 }
@@ -109,16 +113,17 @@ async function inTime(work: Promise<unknown>): Promise<void> {
 async function unblocked({ row, subject, handle }: Stand, end: End): Promise<void> {
   if (end === 'goes on') return;
   const { scene } = subject;
-  const { waiting } = await scene.until(handle, (p) =>
-    end === 'blocked, then resolved'
-      ? p.waiting?.kind === 'blocked'
-      : p.waiting?.code === 'before-send-deadline',
-  );
+  const { waiting } = await scene.until(handle, ({ phase, waiting: w }) => {
+    const early = w?.code === 'before-send-deadline';
+    if (end === 'written late, or the same') return phase === 'closed' || early || w?.kind === 'blocked';
+    return end === 'blocked, then resolved' ? w?.kind === 'blocked' : early;
+  });
+  if (waiting === null) return;
   // At every moment at which somebody looks, the journal says no more than is so.
   await subject.logged();
-  const batch = waiting?.batch ?? '';
+  const batch = waiting.batch ?? '';
   expect(batch).toMatch(/^sha256:/);
-  if (end === 'blocked, then resolved') {
+  if (waiting.kind === 'blocked') {
     await subject.resolve(batch, row.onItsWay === 'applied' ? 'accepted' : 'not-applied');
   } else await passDeadline(scene);
   await scene.signal('resume');
