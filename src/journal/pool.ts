@@ -8,6 +8,8 @@ export interface JournalOptions {
   /** Connections at most. An extraction keeps one as long as it reads; everything else gives its own back at once. */
   readonly max?: number;
   readonly applicationName?: string;
+  /** How long a transaction may wait for its client, which holds its locks meanwhile. */
+  readonly idleInTransactionMs?: number;
 }
 
 /** One connection, in a transaction. */
@@ -30,7 +32,7 @@ export function openJournal(options: JournalOptions): pg.Pool {
     // A server that vanished without a word: the client gives up by itself.
     query_timeout: STATEMENT_MS + 60_000,
     lock_timeout: 30_000,
-    idle_in_transaction_session_timeout: 300_000,
+    idle_in_transaction_session_timeout: options.idleInTransactionMs ?? 300_000,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
   });

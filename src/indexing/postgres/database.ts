@@ -10,9 +10,17 @@ import { openJournal } from '../../journal/pool.ts';
 export type IndexConnection = pg.ClientBase;
 type Row = Record<string, unknown>;
 
+/** A builder that is frozen in a transaction holds its build; in one it waits for nothing but the storage of an artifact. */
+const FROZEN_MS = 60_000;
+
 /** @param url of PostgreSQL, without references */
 export function openIndexDatabase(url: string): pg.Pool {
-  return openJournal({ url, max: 3, applicationName: 'retl-mirror index' });
+  return openJournal({
+    url,
+    max: 3,
+    applicationName: 'retl-mirror index',
+    idleInTransactionMs: FROZEN_MS,
+  });
 }
 
 /** @throws RetlError */

@@ -46,7 +46,11 @@ export function postgresIndexer(options: PostgresIndexOptions): Indexer {
   return {
     definition,
     holdsLog,
-    prepare: () => prepare(pool, options.schema),
+    async prepare() {
+      await prepare(pool, options.schema);
+      // What a builder has retired and not lived to drop.
+      await dropRetired(pool, schema, name);
+    },
     builds: async () => ((await isThere(pool, schema)) ? readBuilds(pool, schema, name) : []),
     begin: (build) => begin(pool, schema, kind, build),
     apply: (build, batch, mark) => apply(pool, schema, kind, build, batch, mark),
