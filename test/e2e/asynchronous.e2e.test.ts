@@ -86,4 +86,13 @@ test('salesforce ends up with the records of the query, whatever got lost; recor
   const [first, ...then] = fake.org.effects.slice(12);
   expect([first, ...then.sort()]).toEqual(['upsert m003', 'delete m001', 'delete m002']);
   expect(fake.org.live.length).toBe(11);
+
+  // A job that the org gives up half-way: what it has not looked at goes again in the same run, and nothing else does.
+  await scene.exec(`insert into $table select 'n00' || n, 'vip' from generate_series(1, 5) n`);
+  const before = fake.org.effects.length;
+  fake.ends.push({ state: 'Failed', processed: 2 });
+  expect((await scene.completed()).counts).toMatchObject({ added: 5, rejected: 0 });
+  expect(scene.members).toEqual(await scene.wanted());
+  expect(fake.org.effects.slice(before).sort()).toEqual([1, 2, 3, 4, 5].map((n) => `upsert n00${n}`));
+  expect((await scene.batches('upsert')).filter(({ state }) => state === 'parted')).toHaveLength(1);
 });
