@@ -223,7 +223,7 @@ export function tableOfResults(results: readonly Result[]): string {
     return `${how} (${(found.ms / 1_000).toFixed(1)} s)`;
   };
   return [
-    line(['the worker dies', ...KINDS]),
+    line(['what happens, and where', ...KINDS]),
     ...rows.map((row) => line([row.name, ...KINDS.map((kind) => cell(row, kind))])),
   ].join('\n');
 }
