@@ -11,7 +11,7 @@ const SCALE = ['test/**/*.scale.test.ts'];
 const LONG = [
   'test/cases/messy-{http,operations,sources,values}.e2e.test.ts',
   'test/cases/{explain,plan-values,tables}.e2e.test.ts',
-  'test/cli/{find.e2e,index.e2e,rights.pg}.test.ts',
+  'test/cli/{find.e2e,index-forget.e2e,index.e2e,rights.pg}.test.ts',
   'test/e2e/schedules.temporal.test.ts',
   'test/indexing/engine.search.test.ts',
   'test/e2e/{approve,asynchronous,control-phases,deploy,frozen-worker,lost-parts,maintenance,native-replace,pending-steps,resolve}.e2e.test.ts',

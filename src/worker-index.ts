@@ -19,6 +19,7 @@ import { MEMBERSHIP_SEARCH } from './indexing/engine/form.ts';
 import { engineIndexer } from './indexing/engine/indexer.ts';
 import { indexStatus } from './indexing/index-status.ts';
 import type { Indexer } from './indexing/indexer.ts';
+import { type ForgottenPlace, forgetBuilds } from './indexing/postgres/forget.ts';
 import { membershipHistory } from './indexing/postgres/history.ts';
 import { postgresIndexer } from './indexing/postgres/indexer.ts';
 import { membershipSearch } from './indexing/postgres/search.ts';
@@ -28,6 +29,7 @@ import { verifyCheckpoints } from './indexing/verify-checkpoints.ts';
 import { verifyIndex } from './indexing/verify-index.ts';
 import { journalArtifacts } from './journal/artifacts.ts';
 import { buildOf, buildsOf, checkpointsOf, recordsOf } from './journal/checkpoints.ts';
+import { compactionHolds, releaseCompaction } from './journal/compaction.ts';
 import { JournalError } from './journal/errors.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
@@ -89,7 +91,10 @@ export async function indexVerb(
       await requireSchema(journal);
       const deps = indexDependencies(setup, journal);
       if (verb === 'show') say(await shown(deps.replay, name));
-      else
+      else if (verb === 'forget') {
+        const place = { url: resolveText(base.journal.url, env, readFile), schema: argument };
+        say(await forgotten(journal, place, name));
+      } else
         for (const index of name === '' ? await deps.names() : [name]) {
           const indexer = await deps.open(index);
           await perform({ verb, argument, deps: deps.replay, indexer, say }).finally(() => indexer.close());
@@ -101,6 +106,14 @@ export async function indexVerb(
     say(toldError(error));
   }
   return good;
+}
+
+/** Its builds first: where that fails, the log is still held back for what is left. */
+async function forgotten(journal: JournalPool, place: ForgottenPlace, index: string): Promise<IndexLine> {
+  const held = (await compactionHolds(journal)).find((hold) => hold.index === index)?.position ?? null;
+  const builds = await forgetBuilds(place, index);
+  await releaseCompaction(journal, index);
+  return { kind: 'forgotten', index, builds, held };
 }
 
 function toldError(error: unknown): IndexLine {

@@ -59,6 +59,12 @@ const line = z.discriminatedUnion('kind', [
     recordedAt: z.string(),
   }),
   z.object({
+    kind: z.literal('forgotten'),
+    index: z.string(),
+    builds: z.number(),
+    held: u64.nullable(),
+  }),
+  z.object({
     kind: z.literal('shown'),
     reference: z.string(),
     checkpoint: z.record(z.string(), z.union([z.string(), z.number(), z.null()])),

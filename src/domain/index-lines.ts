@@ -59,4 +59,12 @@ export type IndexLine =
       readonly recordedAt: string;
     }
   | { readonly kind: 'shown'; readonly reference: string; readonly checkpoint: CheckpointJson }
+  | {
+      readonly kind: 'forgotten';
+      readonly index: string;
+      /** Dropped with their rows. */
+      readonly builds: number;
+      /** The position after which the log was kept for it; `null`: it was not held back. */
+      readonly held: bigint | null;
+    }
   | { readonly kind: 'refused'; readonly code: ErrorCode; readonly details: ErrorDetails };

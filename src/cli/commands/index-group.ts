@@ -2,6 +2,7 @@
 
 import type { Command } from 'commander';
 import { newGroup } from '../command.ts';
+import { indexForgetCommand } from './index-forget.ts';
 import {
   indexCheckpointsCommand,
   indexShowCommand,
@@ -35,6 +36,7 @@ export function indexCommand(): Command {
       ...indexSignalCommands(),
       indexRebuildCommand(),
       indexRollbackCommand(),
+      indexForgetCommand(),
       indexVerifyCommand(),
       indexCheckpointsCommand(),
       indexShowCommand(),

@@ -1,0 +1,62 @@
+/** `retl index forget` as people call it: an index that was taken out of retl.yaml holds the log back no longer. */
+
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { logPosition } from '../../src/domain/ids.ts';
+import { membershipHistory } from '../../src/indexing/postgres/history.ts';
+import { beginCompaction } from '../../src/journal/compaction.ts';
+import { IndexScene, rows, SCHEMA } from '../support/index-scene.ts';
+import { createTestProject, type TestProject } from '../support/project.ts';
+import { retl } from './support.ts';
+
+let scene: IndexScene;
+let project: TestProject;
+const configuration = (indexes: object) => ({
+  journal: { url: `\${env:JOURNAL_URL}` },
+  temporal: { address: '127.0.0.1:1' },
+  connections: {},
+  indexes,
+});
+
+beforeAll(async () => {
+  scene = await IndexScene.open();
+  await scene.run('a', rows(0, 12, '1'));
+  project = await createTestProject({
+    'retl.yaml': configuration({ changes: { kind: 'membership-history' } }),
+  });
+});
+afterAll(async () => {
+  await scene.close();
+  await project.remove();
+});
+
+const forget = (...args: readonly string[]) =>
+  retl(['index', 'forget', 'changes', ...args], {
+    cwd: project.folder,
+    env: { JOURNAL_URL: scene.journal.runtimeUrl },
+  });
+
+test('one that is configured is kept; one that is not goes, once somebody has agreed, and its hold with it', async () => {
+  for (const name of ['changes', 'others'])
+    await scene.follow(scene.indexer(name, membershipHistory, { holdsLog: name === 'changes' }));
+  const compaction = () => beginCompaction(scene.journal.runtime, logPosition(2));
+  expect(await compaction()).toMatchObject({ kind: 'held', by: 'changes' });
+  expect(await forget('--yes')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('one of retl.yaml'),
+  });
+  await project.write('retl.yaml', configuration({}));
+  expect((await forget()).stderr).toContain('Nobody can be asked here');
+  expect(await compaction()).toMatchObject({ kind: 'held', by: 'changes' });
+
+  expect(await forget('--yes')).toMatchObject({
+    code: 0,
+    stdout: 'changes: forgotten; 1 build dropped, the log was held back from 0 on\n',
+  });
+  expect(await compaction()).toMatchObject({ kind: 'begun' });
+  const { rows: left } = await scene.journal.admin.query<{ name: string }>(
+    `select relname as name from pg_class where relnamespace = '${SCHEMA}'::regnamespace and relkind in ('r', 'v')
+       and relname <> 'index_build' order by 1`,
+  );
+  expect(left.map(({ name }) => name)).toEqual(['others', 'rows_2']);
+  expect((await forget('--yes')).stdout).toContain('0 builds dropped, the log was not held back');
+}, 240_000);
