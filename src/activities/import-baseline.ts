@@ -3,13 +3,13 @@
  * adapter only pure functions are used. Everything is one transaction of the journal; a process that dies has imported nothing.
  */
 
-import type { BaselineSummary } from '../domain/baseline.ts';
+import type { BaselineSummary, BaselineWord } from '../domain/baseline.ts';
 import { RetlError } from '../domain/errors.ts';
 import { type BatchId, type Sequence, sequence } from '../domain/ids.ts';
 import { batchId, largestPayloadAllowed } from '../domain/request.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import { acceptImport, type ImportedBatch, openImport } from '../journal/baseline.ts';
-import { loadWithin } from '../journal/candidate.ts';
+import { type CandidateSink, loadWithin } from '../journal/candidate.ts';
 import { readOperations } from '../journal/operations.ts';
 import { type JournalClient, transaction } from '../journal/pool.ts';
 import { loadRun, type RunRecord } from '../journal/run-record.ts';
@@ -58,23 +58,63 @@ export async function importBaseline(
 ): Promise<number> {
   const destination = boundTo(deps, settings);
   const input = inputOf(deps, settings, order, destination);
+  const { by, because, digest } = order;
+  return importMembers(deps, journal, settings, destination, {
+    word: { by, because },
+    listed: false,
+    async load(sink, drain) {
+      const read = await readBaseline(input, sink, drain);
+      if (read.digest !== digest) throw new RetlError('data.baseline-file', { rule: 'changed-since-shown' });
+    },
+    check: () => undefined,
+  });
+}
+
+/** Where the members come from, and on whose word. */
+export interface ImportedMembers {
+  readonly word: BaselineWord;
+  /** By the destination itself, and not by a person's file. */
+  readonly listed: boolean;
+  load(sink: CandidateSink, drain: () => Promise<void>): Promise<void>;
+  /** Looks at what was sealed. @throws RetlError: nothing is imported */
+  check(record: RunRecord): void;
+}
+
+/** All of it in one transaction. @throws RetlError, JournalError: nothing was imported; what `load` and `check` throw */
+export async function importMembers(
+  deps: Deps,
+  journal: JournalPool,
+  settings: MirrorSettings,
+  destination: BoundDestination,
+  members: ImportedMembers,
+): Promise<number> {
   return transaction(journal, async (client) => {
-    const attempt = await open(client, deps, settings, order, destination);
-    await load(client, attempt, input, order.digest);
-    const { upsert, remove } = input.limits;
+    const attempt = await open(client, deps, settings, destination, members);
+    await loadWithin(
+      client,
+      attempt,
+      '[]',
+      (sink) => members.load(sink, async () => (sink.full ? sink.drain() : undefined)),
+      destination.writeForm,
+    );
+    const { upsert, remove } = largestPayloads(destination);
     const sealed = await seal(client, attempt, upsert, remove);
-    // The file is the one that was looked at, and passed: the seal has the last word all the same.
-    if (sealed.kind === 'invalid')
-      throw new RetlError('data.baseline-file', { rule: sealed.code, count: sealed.count });
+    // What was looked at has passed: the seal has the last word all the same.
+    if (sealed.kind === 'invalid') {
+      const code = members.listed ? 'data.baseline-listing' : 'data.baseline-file';
+      throw new RetlError(code, { rule: sealed.code, count: sealed.count });
+    }
     await plan(client, attempt);
     const record = await loadRun(client, attempt.run);
+    members.check(record);
     // Read before the log's head is locked: nobody waits for a file's worth of hashing.
     await acceptImport(client, attempt, await batchesOf(client, record));
     return record.members;
   });
 }
 
-function boundTo(deps: Deps, settings: MirrorSettings): BoundDestination {
+/** @throws RetlError `run.baseline-not-tracked`; those of {@link bindDestination} */
+export function boundTo(deps: Deps, settings: MirrorSettings): BoundDestination {
   if (settings.baseline.kind !== 'tracked')
     throw new RetlError('run.baseline-not-tracked', { baseline: settings.baseline.kind });
   return bindDestination(deps, settings);
@@ -86,9 +126,6 @@ function inputOf(
   file: BaselineFile,
   destination: BoundDestination,
 ): BaselineInput {
-  const { adapter, options, limits } = destination;
-  const largest = (action: 'upsert' | 'remove') =>
-    largestPayloadAllowed(adapter.frame(action, options), limits.bytes);
   return {
     settings,
     ...file,
@@ -99,16 +136,26 @@ function inputOf(
     },
     projection: deps.configuration.projection,
     form: memberForm(destination),
-    limits: { upsert: largest('upsert'), remove: largest('remove') },
+    limits: largestPayloads(destination),
   };
+}
+
+/** Bytes of one stored payload, at most. */
+export function largestPayloads({ adapter, options, limits }: BoundDestination): {
+  readonly upsert: number;
+  readonly remove: number;
+} {
+  const largest = (action: 'upsert' | 'remove') =>
+    largestPayloadAllowed(adapter.frame(action, options), limits.bytes);
+  return { upsert: largest('upsert'), remove: largest('remove') };
 }
 
 async function open(
   client: JournalClient,
   deps: Deps,
   settings: MirrorSettings,
-  { by, because }: ImportOrder,
   { targetKey, limits }: BoundDestination,
+  { word, listed }: ImportedMembers,
 ): Promise<Attempt> {
   const { mirror } = settings;
   const text = deps.configuration.text(settings);
@@ -119,33 +166,11 @@ async function open(
     settingsDigest: sha256Bytes(text),
     maxBatchRows: limits.rows,
     maxRequestBytes: limits.bytes,
-    by,
-    because,
-    listed: false,
+    ...word,
+    listed,
   });
   if (opened.kind === 'opened') return opened;
   throw baselineRefused(mirror, opened.code, opened.other);
-}
-
-async function load(
-  client: JournalClient,
-  attempt: Attempt,
-  input: BaselineInput,
-  digest: string,
-): Promise<void> {
-  const { writeForm } = input.form;
-  await loadWithin(
-    client,
-    attempt,
-    '[]',
-    async (sink) => {
-      const read = await readBaseline(input, sink, async () => {
-        if (sink.full) await sink.drain();
-      });
-      if (read.digest !== digest) throw new RetlError('data.baseline-file', { rule: 'changed-since-shown' });
-    },
-    writeForm,
-  );
 }
 
 /** The ids that requests of these members would have had: a reader of the log proves its effects by them. */

@@ -30,7 +30,8 @@ export const EXIT_MEANINGS: { readonly [Name in keyof typeof EXIT]: string } = {
   rejected: 'the destination rejected members',
   blocked: 'blocked: the outcome of a request is unknown and cannot be verified',
   stopped: 'the run was cancelled or aborted',
-  changes: '`plan --detailed-exitcode`: a run would change something, within its limits',
+  changes:
+    '`plan --detailed-exitcode`: a run would change something, within its limits; `baseline verify`: the target holds something else',
   interrupted: 'interrupted while following; the run itself goes on',
 };
 

@@ -53,12 +53,13 @@ export async function askPlan(project: Project, mirror: string, options: PlanOpt
   );
 }
 
-function notAllowed(code: 'plan-not-allowed' | 'values-not-allowed'): Refusal {
+/** Who compares members must be let see hashes of them; who shows them, values. */
+export function notAllowed(code: 'plan-not-allowed' | 'values-not-allowed'): Refusal {
   return code === 'plan-not-allowed'
     ? new Refusal(
         EXIT.usage,
         code,
-        'This role may not compare a snapshot with the members that are held: it sees counts and codes only.',
+        'This role may not compare anything with the members that are held: it sees counts and codes only.',
         'Use a role with retl_reader (GRANT retl_reader TO <role>) as `journal.reader_url`, or the worker’s.',
       )
     : new Refusal(

@@ -1,7 +1,7 @@
 /** What an author gives the conformance kit: the adapter, its target, and how that target can be made to misbehave. */
 
 import type { JsonObject, Member } from '../domain/member.ts';
-import type { DestinationAdapter } from './port.ts';
+import type { DestinationAdapter, WriterContext } from './port.ts';
 
 export interface Target<Connection, Options> {
   readonly connection: Connection;
@@ -47,6 +47,8 @@ export interface ConformanceHarness<Connection = unknown, Options = unknown>
   readonly secrets: readonly string[];
   /** The n-th member, n from 1; `variant` changes the upsert payload and nothing else. */
   member(n: number, variant: number): Member;
+  /** Names of the members' fields, as a mapping by rules would tell them to a writer; absent: they are not known. */
+  readonly fields?: WriterContext['fields'];
   /** The upsert payloads that the target holds now, as the adapter stored them; in any order. */
   held(): Promise<readonly JsonObject[]>;
   /** Request bodies that have reached the target since `reset`, byte for byte; absent where nobody can see them. */

@@ -112,6 +112,26 @@ export class ConformanceSession<C = unknown, O = unknown> {
     await this.#using(this.harness, context, (writer) => body(writer, context.run));
   }
 
+  /** A writer for whoever only looks: it has no run, and knows the fields that the harness names. */
+  async looking(signal: AbortSignal, body: (writer: Writer) => Promise<void>): Promise<void> {
+    const { run: _, ...context } = conformanceContext(signal, this.#progress);
+    const { fields } = this.harness;
+    await this.#using(this.harness, { ...context, ...(fields === undefined ? {} : { fields }) }, body);
+  }
+
+  /** Makes a new target hold these members, as a whole run does. */
+  async hold(members: readonly Member[]): Promise<void> {
+    await this.withWriter(async () => undefined);
+    await this.withAttempt(null, async (writer) => {
+      const opened = await writer.init();
+      demand(opened.kind === 'accepted', `init to be accepted, and not ${opened.kind}`);
+      if (opened.kind === 'accepted') await writer.attach(opened.receipt);
+      await this.fill(writer, members);
+      const finished = await writer.finish(this.finish(members.length));
+      demand(finished.kind === 'accepted', `the finish to be accepted, and not ${finished.kind}`);
+    });
+  }
+
   async #using(
     target: Target<C, O>,
     context: WriterContext,

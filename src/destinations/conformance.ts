@@ -12,6 +12,7 @@ import { deliveryChecks } from './conformance-delivery.ts';
 import { faultChecks } from './conformance-faults.ts';
 import type { ConformanceCheck, ConformanceHarness, Target } from './conformance-harness.ts';
 import { jobChecks } from './conformance-jobs.ts';
+import { listingChecks } from './conformance-listing.ts';
 import { replaceChecks } from './conformance-replace.ts';
 import { ConformanceSession, demand } from './conformance-session.ts';
 import { UNBOUNDED_MS } from './port.ts';
@@ -34,6 +35,7 @@ export function conformanceChecks<Connection, Options>(
     ...faultChecks(bound),
     ...jobChecks(bound),
     ...replaceChecks(bound),
+    ...listingChecks(bound),
   ];
 }
 

@@ -6,6 +6,7 @@
 import type { z } from 'zod';
 import type { BatchId, Epoch } from '../domain/ids.ts';
 import type { Action, Operation, RequestFrame } from '../domain/request.ts';
+import type { Listing } from './listing.ts';
 
 export type { Action, Operation, RequestFrame } from '../domain/request.ts';
 
@@ -125,6 +126,8 @@ export interface Capabilities {
   readonly longestRequestMs: number;
   /** How the target compares identities; applied before hashing the identity, never to what is sent. */
   readonly identityFolding: readonly ('case' | 'nfc' | 'nfkc')[];
+  /** Its writers can `list`. */
+  readonly lists?: boolean;
 }
 
 export interface Logger {
@@ -237,15 +240,15 @@ export interface Writer {
    * failure of a run.
    */
   tidy?(): Promise<Tidied>;
+  /** Tells what the target holds, without a change to it, and without a session; absent unless it is declared. */
+  list?(): Listing;
   /** Frees connections; safe to call more than once. */
   close(): Promise<void>;
 }
 
+/** `more`: call again; `failed`: not now. */
 export type Tidied =
-  | { readonly kind: 'done' }
-  /** There is more: call again. */
-  | { readonly kind: 'more' }
-  /** Not now. */
+  | { readonly kind: 'done' | 'more' }
   | { readonly kind: 'failed'; readonly code: ReasonCode };
 
 /** What the journal knows about the set that a finish concludes. */

@@ -60,6 +60,18 @@ export const BASELINE_CODES = {
     remedy: 'Do it again, and look at what is shown now. Nobody else may write to the target meanwhile.',
     recourse: 'fix',
   },
+  'destination.cannot-list': {
+    meaning: 'The destination has no way to list what it holds.',
+    remedy:
+      'Compare with an export of its own; what a target holds before its first run is imported with `retl baseline import`: docs/baselines.md.',
+    recourse: 'fix',
+  },
+  'data.baseline-listing': {
+    meaning: 'What the destination lists cannot be taken for the baseline; nothing was imported.',
+    remedy:
+      'See the rule in the details and in docs/baselines.md; `retl baseline import` takes a file in its place.',
+    recourse: 'fix',
+  },
   'data.baseline-file': {
     meaning: 'The file of a baseline cannot be taken for the list of all members; nothing was imported.',
     remedy:

@@ -145,6 +145,24 @@ function parked(row: Row): OpenRun['parked'] {
   };
 }
 
+const NEWEST_RUN = `
+  select r.run_id::text || '/' || r.epoch as stamp, r.closing is null and r.released is null as is_held
+  from retl.run r join retl.mirror m using (mirror_id) where m.name = $1 order by r.run_id desc limit 1`;
+
+/** Of a mirror's newest run: what changes with each of its attempts, and whether somebody holds it. */
+export interface Moment {
+  readonly stamp: string;
+  readonly isHeld: boolean;
+}
+
+/** Two moments with one stamp, of which neither is held, have nothing sent between them. @throws JournalError */
+export async function momentOf(db: Queryable, mirror: string): Promise<Moment> {
+  const [row] = await run(db, NEWEST_RUN, [mirror]);
+  return row === undefined
+    ? { stamp: '', isHeld: false }
+    : { stamp: text(row, 'stamp'), isHeld: flag(row, 'is_held') };
+}
+
 // A column privilege is not enough: who looks at counts may see neither settings nor members.
 const MAY_READ_MEMBERS = `select has_table_privilege('retl.revision', 'select') as may`;
 

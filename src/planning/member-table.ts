@@ -147,6 +147,14 @@ export class MemberTable {
     }));
   }
 
+  /** Of the members that are held, and not yet wanted, the operations by which they are, in the order of their acceptance. */
+  heldSequences(): BigUint64Array {
+    const found = new BigUint64Array(this.#held);
+    let count = 0;
+    for (const row of this.#removed()) found[count++] = this.#sequence(row);
+    return found.subarray(0, count).sort();
+  }
+
   /** The operation that a member which is to be removed, or not yet wanted, was accepted in; `null`: it is not one. */
   heldBy(identity: string): bigint | null {
     const row = this.#rows.find(identity);

@@ -48,6 +48,7 @@ async function createHarness(): Promise<ConformanceHarness<Connection, Options>>
     ],
     unreachable: at(target.connection(1), 'people'),
     secrets: ['pass word%', 'pass%20word%25'],
+    fields: [{ identity: ['id', 'region'], payload: ['note'] }],
     member: (n, variant) => ({
       identity: identity(n),
       upsert: { ...identity(n), note: { variant, text: '\\ "\n' } },

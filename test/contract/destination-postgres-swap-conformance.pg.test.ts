@@ -38,6 +38,7 @@ async function createHarness(swap: 'replace' | 'rename'): Promise<ConformanceHar
     otherTargets: [at(connection, '"People"'), at({ ...connection, database: 'other' }, 'people')],
     unreachable: at(target.connection(1), 'people'),
     secrets: ['pass word%', 'pass%20word%25'],
+    fields: FIELDS,
     member: (n, variant) => ({
       identity: identity(n),
       upsert: { ...identity(n), note: { variant, text: '\\ "\n' } },

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { newGroup } from '../command.ts';
 import { baselineAttestCommand } from './baseline-attest.ts';
 import { baselineImportCommand } from './baseline-import.ts';
+import { baselineVerifyCommand } from './baseline-verify.ts';
 
 export function baselineCommand(): Command {
   return newGroup(
@@ -19,12 +20,13 @@ export function baselineCommand(): Command {
           'retl baseline import vip-customers --from audience.csv --because "export of Monday"',
           'look at the file, and answer',
         ],
+        ['retl baseline verify vip-customers', 'compare what the target lists with what the journal knows'],
         [
           'retl baseline attest vip-customers --empty --because "made the audience this morning"',
           'look at the target, and answer',
         ],
       ],
     },
-    [baselineImportCommand(), baselineAttestCommand()],
+    [baselineImportCommand(), baselineVerifyCommand(), baselineAttestCommand()],
   );
 }

@@ -1,6 +1,6 @@
 /** `retl plan <mirror>…`: what a run of each would do. */
 
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import { assertNever } from '../../domain/assert-never.ts';
 import type { Plan, PlanGuard } from '../../domain/plan.ts';
 import { type Invocation, newCommand } from '../command.ts';
@@ -11,9 +11,7 @@ import { askPlan } from '../planner.ts';
 import { whole } from '../progress-view.ts';
 import { savePlan } from '../saved-plan.ts';
 import { addSelection, requiredMirrors } from '../selection.ts';
-
-const SHOWN = 20;
-const MOST_SHOWN = 100_000;
+import { SHOWN, shownArgument, shownOf } from '../shown-argument.ts';
 
 export function planCommand(): Command {
   const command = newCommand(
@@ -49,13 +47,6 @@ export function planCommand(): Command {
       'exit with 10 where a run would change something, 4 where it would be held',
     )
     .option('--out <file>', 'save the plan of one mirror: counts and hashes, no values');
-}
-
-function shownArgument(text: string): number {
-  const number = Number(text);
-  if (!/^[1-9]\d*$/.test(text) || number > MOST_SHOWN)
-    throw new InvalidArgumentError(`It must be a whole number from 1 to ${MOST_SHOWN}.`);
-  return number;
 }
 
 /** One that fails keeps no other from being planned. */
@@ -106,11 +97,6 @@ async function planOne(invocation: Invocation, mirror: string, isOnly: boolean):
     failure.write(output);
     return { document: { mirror, error: failure.document }, exit: failure.exit };
   }
-}
-
-function shownOf(option: unknown): number | null {
-  if (option === true) return SHOWN;
-  return typeof option === 'number' ? option : null;
 }
 
 /** An open run that goes on first is a change, whatever it still has to do: it is not finished. */

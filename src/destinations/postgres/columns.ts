@@ -83,6 +83,11 @@ function isoTime(v: string): string {
   return `pg_catalog.replace(pg_catalog.to_json(${v}) #>> '{}', '+00:00', 'Z')`;
 }
 
+/** Expression of the one text that stands for a value of an identity column. */
+export function canonicalText(value: string, column: TableColumn): string {
+  return (CANONICAL[column.base] ?? asText)(value, column);
+}
+
 /** Whether identities can be kept in a column of this type. */
 export function identityFits(column: TableColumn): boolean {
   return Object.hasOwn(CANONICAL, column.base);
@@ -100,6 +105,5 @@ export function identityReader(field: string, column: TableColumn): IdentityRead
     column.base === 'bytea'
       ? `pg_catalog.decode(${sent}, 'base64')::${column.type}`
       : `${sent}::${column.type}`;
-  const canonical = CANONICAL[column.base] ?? asText;
-  return { readAs: 'pg_catalog.text', value, exact: `${canonical(value, column)} = ${sent} COLLATE "C"` };
+  return { readAs: 'pg_catalog.text', value, exact: `${canonicalText(value, column)} = ${sent} COLLATE "C"` };
 }

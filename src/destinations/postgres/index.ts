@@ -41,6 +41,7 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
     maxInFlight: MAX_IN_FLIGHT,
     longestRequestMs: options.swap === undefined ? longestRequestMs(connection) : longestSwapMs(options),
     identityFolding: options.identity_folding,
+    lists: true,
   }),
   targetKey({ host, port, database }, options) {
     const { schema, name } = targetTable(options);

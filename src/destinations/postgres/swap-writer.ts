@@ -8,6 +8,7 @@
  */
 
 import type { PoolClient } from 'pg';
+import type { Listing } from '../listing.ts';
 import {
   type BatchOutcome,
   type BatchRequest,
@@ -82,6 +83,10 @@ export class SwapWriter implements Writer {
 
   checkEmpty(): Promise<EmptyCheck> {
     return this.target.checkEmpty();
+  }
+
+  list(): Listing {
+    return this.target.list();
   }
 
   init(): Promise<StepOutcome> {

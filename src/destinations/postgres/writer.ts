@@ -2,6 +2,7 @@
 
 import type { PoolClient } from 'pg';
 import { z } from 'zod';
+import type { Listed, Listing } from '../listing.ts';
 import type {
   Action,
   BatchOutcome,
@@ -17,6 +18,7 @@ import { deliver, fenceOutcome, outcomeOfVerdict } from './delivery.ts';
 import { Fence, type FenceState } from './fence.ts';
 import { foldingProblems } from './folding.ts';
 import { type QualifiedName, quoteName, quoteQualified } from './identifier.ts';
+import { type ListedTable, tableListing } from './listing.ts';
 import { columnOf, fenceTable, type PostgresOptions, targetTable } from './options.ts';
 import { identityColumns, type KnownFields, type Subject, tableProblems } from './preflight.ts';
 import { verdictBeforeCommit } from './sqlstate.ts';
@@ -127,8 +129,39 @@ export class PostgresWriter implements Writer {
     return { kind: 'accepted', receipt: {} };
   }
 
+  /** The whole table; what of it is the mirror's own, only the journal knows. */
+  list(): Listing {
+    return tableListing(
+      (client) => this.listed(client),
+      async (work) => {
+        const end = await this.transact(work);
+        return end.kind === 'rolled-back' ? end.value : unreadable(end);
+      },
+    );
+  }
+
   close(): Promise<void> {
     return this.database.close();
+  }
+
+  private async listed(client: PoolClient): Promise<ListedTable | string> {
+    const table = await describeTable(client, this.name);
+    if (table === null) return 'table-missing';
+    const { rules, identity } = this.fields;
+    if (identity === null) return 'identity-unknown';
+    const keys = this.bindings(table, identity);
+    const payload = this.bindings(table, [...new Set(rules.flatMap((rule) => rule.payload))]);
+    if (keys === null || payload === null) return 'unknown-column';
+    return { name: this.name, table, identity: keys, payload };
+  }
+
+  /** `null`: a field has no column. */
+  private bindings(table: Table, fields: readonly string[]): readonly Binding[] | null {
+    const bound = fields.flatMap((field) => {
+      const column = columnNamed(table, columnOf(this.options, field));
+      return column === undefined ? [] : [{ field, column }];
+    });
+    return bound.length === fields.length ? bound : null;
   }
 
   private async problems(client: PoolClient): Promise<readonly PreflightProblem[]> {
@@ -215,12 +248,8 @@ export class PostgresWriter implements Writer {
     }
     const { table, name } = this;
     if (table === null) return misconfigured('table-missing', 'There is no such table.');
-    const identity: Binding[] = [];
-    for (const field of this.fields.identity ?? identityOf(request)) {
-      const column = columnNamed(table, columnOf(this.options, field));
-      if (column === undefined) return misconfigured('unknown-column', 'An identity field has no column.');
-      identity.push({ field, column });
-    }
+    const identity = this.bindings(table, this.fields.identity ?? identityOf(request));
+    if (identity === null) return misconfigured('unknown-column', 'An identity field has no column.');
     return { name, table, identity, folds: this.options.identity_folding.length > 0 };
   }
 }
@@ -231,6 +260,14 @@ function identityOf(request: BatchRequest): readonly string[] {
   return first === undefined
     ? []
     : Object.keys(z.record(z.string(), z.unknown()).parse(JSON.parse(first.identity)));
+}
+
+/** A value that no longer fits its column is a column of another type by now. */
+function unreadable<T>(end: TransactionEnd<T>): Exclude<Listed, { kind: 'listed' }> {
+  if (end.kind === 'failed' && verdictBeforeCommit(end.error).kind === 'data')
+    return { kind: 'misconfigured', code: 'column-type' };
+  const { kind, code } = notAcceptedOf(end);
+  return { kind: kind === 'misconfigured' || kind === 'refused' ? 'misconfigured' : 'failed', code };
 }
 
 function misconfigured(code: string, reason: string): Problem {
