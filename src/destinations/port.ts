@@ -126,8 +126,7 @@ export interface Capabilities {
   readonly longestRequestMs: number;
   /** How the target compares identities; applied before hashing the identity, never to what is sent. */
   readonly identityFolding: readonly ('case' | 'nfc' | 'nfkc')[];
-  /** Its writers can `list`. */
-  readonly lists?: boolean;
+  readonly lists?: boolean; // its writers can `list`
 }
 
 export interface Logger {
@@ -180,8 +179,7 @@ export interface WriterContext {
 
 /** Result of looking at a target before the first write. */
 export type EmptyCheck =
-  | { readonly kind: 'empty' }
-  | { readonly kind: 'not-empty' }
+  | { readonly kind: 'empty' | 'not-empty' }
   /** The adapter has no way to look: an operator must attest it. */
   | { readonly kind: 'cannot-look' }
   /** It answered, and the settings do not say how to read that: asking again would change nothing. */
