@@ -93,7 +93,7 @@ async function oneRound(url: string, file: string): Promise<Floor> {
   });
 }
 
-async function copy(url: string, command: string): Promise<void> {
+export async function copy(url: string, command: string): Promise<void> {
   await psql('psql', ['-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', url, '-c', command]);
 }
 

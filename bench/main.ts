@@ -18,6 +18,7 @@ import { startDevStack, WORKER_ROLE } from '../src/dev/stack.ts';
 import { MIRROR_WORKFLOW, type MirrorResult, TASK_QUEUE } from '../src/domain/messages.ts';
 import { migrate } from '../src/journal/migrate.ts';
 import { type Floor, fillSource, measureFloor, onServer } from './floor.ts';
+import { measureReplay, type Replayed, renderReplay } from './indexing.ts';
 
 const { values } = parseArgs({
   options: {
@@ -60,14 +61,17 @@ async function main(): Promise<void> {
     const floor = await measureFloor(shop, scratch, TRIES);
     console.log(floor);
     const runs: Measured[] = [];
+    const replayed: Replayed[] = [];
     const bench = { scratch, shop, stack };
     for (let i = 0; i < TRIES; i++) {
       await fillSource(shop, ROWS);
       runs.push(await measureRuns(bench, `bench-${i + 1}`, ROWS));
       console.log(runs.at(-1));
+      // The log is that of one mirror still.
+      if (i === 0) replayed.push(...(await measureReplay(stack.workerUrl, scratch, TRIES)));
     }
     const small = await measureRuns(bench, 'bench-small', ROWS / 10);
-    const report = render(floor, runs, small);
+    const report = render(floor, runs, small) + renderReplay(replayed);
     console.log(report);
     if (values.write) await writeFile(fileURLToPath(new URL('./RESULTS.md', import.meta.url)), report);
   } finally {
