@@ -503,7 +503,7 @@ begin
     order by closed_at limit p_rows for no key update skip locked
   loop
     update retl.batch set receipt = retl.pruned_receipt(), progress = null where batch_id in (
-      select batch_id from retl.batch where run_id = v_run and state in ('settled', 'uploaded')
+      select batch_id from retl.batch where run_id = v_run and state in ('settled', 'uploaded', 'parted')
         and receipt <> retl.pruned_receipt() limit v_left);
     get diagnostics v_rows = row_count;
     v_left := v_left - v_rows;

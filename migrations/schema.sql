@@ -660,7 +660,7 @@ function retl.promote(p_run bigint, p_epoch bigint)
 function retl.prune(p_run bigint, p_limit integer)
   returns integer, language sql, security definer, body sha256:1666c54e8eead91772d291e790217411a6ceaf0fcf46db251ef4be2821a70310
 function retl.prune_closed(p_age_ms bigint, p_rows integer)
-  returns jsonb, language plpgsql, security definer, body sha256:ad0bb7e281eb636354ad9a1771ee17edf924f76f6f78c4051eb400a27d4800d3
+  returns jsonb, language plpgsql, security definer, body sha256:8e0d4f39700d91b7eb32defc2e3df9421cf6c9ce0c5d6aaf1d88a6352f33abb4
 function retl.prune_generations(p_target bigint, p_limit integer)
   returns integer, language plpgsql, security definer, body sha256:a96d88a008d080292ed87351e66c6b2384f7420d1ca9af3e0583045acd8413e3
 function retl.pruned_receipt()

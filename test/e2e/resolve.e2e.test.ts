@@ -113,6 +113,10 @@ test('only a part was applied: brought to one of the two by hand, the verdict is
 
 test('a run that has ended meanwhile is taken up by the next one', async () => {
   const { scene, batch, handle } = await blockedRun('left', true);
+  // Whoever starts it once more is told what is missing, and by which command.
+  const second = await run('run', 'left');
+  expect(second.stderr).toContain(`\`retl resolve left ${batch} --accepted\``);
+  expect(second.code).toBe(3);
   await scene.signal('cancel');
   await handle.result();
   const word = await run('resolve', 'left', batch, '--accepted', '--because', 'read it back', '--yes');

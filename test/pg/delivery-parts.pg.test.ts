@@ -11,6 +11,7 @@ import { ARRAY_FRAME } from '../../src/domain/request.ts';
 import type { RejectionSettings } from '../../src/domain/settings.ts';
 import { settleParts } from '../../src/journal/batch-parts.ts';
 import { countRun } from '../../src/journal/run-record.ts';
+import { closeRun } from '../../src/journal/runs.ts';
 import { verifyLog } from '../../src/journal/verify-log.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { type Prepared, rowsOf, ScriptedRun } from '../support/journal-run.ts';
@@ -179,6 +180,22 @@ test('rule 6: parted once, a request is not parted otherwise; an exact repeat ch
       run.run,
     ]),
   ).rejects.toMatchObject({ code: 'RM006' });
+});
+
+test('an old receipt of a parted request is pruned like that of its pieces', async () => {
+  const { run, part } = await underWay('parted-pruned');
+  await part(undefined, '{"secret":"words"}');
+  await closeRun(run.db, run.attempt, 'aborted', 'abort');
+  await journal.admin.query(
+    `update retl.run set closed_at = closed_at - interval '3 days', opened_at = opened_at - interval '3 days' where run_id = $1`,
+    [run.run],
+  );
+  await journal.runtime.query('select retl.prune_closed(86400000, 1000)');
+  const { rows } = await journal.admin.query(
+    `select distinct receipt from retl.batch where run_id = $1 and receipt is not null`,
+    [run.run],
+  );
+  expect(rows).toEqual([{ receipt: '{"pruned":true}' }]);
 });
 
 test.each([
