@@ -4,6 +4,7 @@
  */
 
 import { RetlError } from '../domain/errors.ts';
+import type { RunId } from '../domain/ids.ts';
 import type { MaintenanceStep, RetentionSettings } from '../domain/maintenance.ts';
 import { JournalError } from '../journal/errors.ts';
 import { type AbandonedRun, abandonedRuns, adoptAbandoned } from '../journal/retention.ts';
@@ -45,18 +46,30 @@ async function closeOne(
   const me = holderOf(deps, firstRunId);
   const gone = found.released || isSame(found.holder, me) || (await isClosed(deps, me, found.holder));
   if (!gone) return 'left';
-  const { settings } = await loadRun(deps.journal, found.run);
-  let ageMs = keepMs;
-  try {
-    ageMs = Math.max(keepMs, deps.configuration.parse(settings).resumeMaxAgeMs);
-  } catch (error) {
-    // A revision that this release does not read is nothing that this release may close.
-    if (error instanceof RetlError) return 'put-off';
-    throw error;
-  }
+  const ageMs = await longestAge(deps, found.run, keepMs);
+  if (ageMs === null) return 'put-off';
   const closedHolder = found.released ? null : found.holder.firstRunId;
   if (!(await adoptAbandoned(deps.journal, found.run, ageMs, closedHolder, me))) return 'left';
   return closeAdopted(deps, { run: found.run.toString(), firstRunId });
+}
+
+/**
+ * While a run may be resumed it is nobody's to close: by its own revision, or by what the mirror says now, where it is configured
+ * still. `null`: a revision that this release does not read, and may not close.
+ */
+async function longestAge(deps: Dependencies, run: RunId, keepMs: number): Promise<number | null> {
+  const { mirror, settings } = await loadRun(deps.journal, run);
+  try {
+    const own = deps.configuration.parse(settings).resumeMaxAgeMs;
+    const now = await deps.configuration.mirror(mirror).then(
+      ({ resumeMaxAgeMs }) => resumeMaxAgeMs,
+      (error: unknown) => (error instanceof RetlError ? 0 : Promise.reject(error)),
+    );
+    return Math.max(keepMs, own, now);
+  } catch (error) {
+    if (error instanceof RetlError) return null;
+    throw error;
+  }
 }
 
 /** From here on it is this maintenance's: whatever happens, it is closed or let go again, or the next try finds it. */

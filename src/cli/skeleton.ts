@@ -32,6 +32,9 @@ journal:
 # Where workers' metrics go; nowhere, unless it says so.
 # metrics: { prometheus: "127.0.0.1:9464" }
 
+# What runs leave behind goes once a day, after \`retl schedules apply\`; how long some of it is kept:
+# maintenance: { keep_receipts: 30d, keep_candidates: 7d }
+
 # The systems that mirrors read from and write to.
 connections:
   # \`retl dev\` makes this little database, with a table of customers and an empty audience.

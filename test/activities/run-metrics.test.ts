@@ -145,3 +145,12 @@ test('codes without end are told as a hundred, and as others', () => {
     50,
   );
 });
+
+test('what maintenance takes away is counted by kind, and what is nothing is no series', () => {
+  metrics.maintained({ generations: 3, receipts: 0 });
+  metrics.maintained({ generations: 2, putOff: 1 });
+  expect(counted('retl_maintenance_removed_total')).toEqual({
+    'retl_maintenance_removed_total{what="generations"}': 5,
+    'retl_maintenance_removed_total{what="putOff"}': 1,
+  });
+});

@@ -1,6 +1,8 @@
 /** Native replacement from the source to what readers find, by real workers: a table that is swapped, and a set of objects. */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MAINTENANCE_WORKFLOW, maintenanceWorkflowId } from '../../src/domain/maintenance.ts';
+import { TASK_QUEUE } from '../../src/domain/messages.ts';
 import { isManifestPut, isPublishing, isPut, type Store, useStore } from '../contract/destination-s3-kit.ts';
 import { System } from '../support/system.ts';
 import { TableScene, type TableSceneOptions } from '../support/system-destinations.ts';
@@ -106,6 +108,26 @@ test('rule 10: a finish whose answer is lost is found in the manifest, and the r
   await scene.completed();
   expect(await scene.published()).toEqual(await scene.wanted());
   expect(await scene.batches('finish')).toMatchObject([{ state: 'settled', resends: 1 }]);
+});
+
+test('what superseded sets have left in a store goes with maintenance, and readers find what they found', async () => {
+  const scene = await ObjectScene.create('maintained-set');
+  await scene.completed();
+  await scene.exec(`update $table set plan = 'gold'`);
+  await scene.completed();
+  const before = { published: await scene.published(), parts: await scene.parts() };
+  // As if the store had been away when the promotion tidied: parts of an older run of this mirror.
+  const [key = ''] = (await store.keys(scene.bucket)).filter((one) => one.startsWith('parts/'));
+  const [older, newer] = (await scene.runs()).map(({ run }) => run);
+  await store.put(scene.bucket, key.replace(`-${newer}/`, `-${older}/`), 'left behind');
+  expect(await scene.parts()).toBe(before.parts + 1);
+  const handle = await system.temporal.client.workflow.start(MAINTENANCE_WORKFLOW, {
+    workflowId: maintenanceWorkflowId(TASK_QUEUE),
+    taskQueue: TASK_QUEUE,
+    args: [{ only: ['destinations'] }],
+  });
+  expect(await handle.result()).toMatchObject({ counts: { destinations: 1, putOff: 0 } });
+  expect({ published: await scene.published(), parts: await scene.parts() }).toEqual(before);
 });
 
 test('an abort while uploads are under way: readers keep the former set, nothing is left, membership is as it was', async () => {

@@ -3,12 +3,13 @@
 import type { Command } from 'commander';
 import type { MaintenanceState } from '../../client/maintenance.ts';
 import type { Schedule } from '../../client/schedules.ts';
+import { RetlError } from '../../domain/errors.ts';
 import type { MaintenanceProgress } from '../../domain/maintenance.ts';
 import { durationText } from '../../domain/schedule.ts';
 import type { MaintenanceSettings } from '../../domain/settings.ts';
 import type { RetentionBacklog } from '../../journal/retention.ts';
 import { type Invocation, newCommand } from '../command.ts';
-import { readSettings } from '../environment.ts';
+import { type Project, readSettings } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { span } from '../progress-view.ts';
 import { readAllowed } from '../read-rights.ts';
@@ -46,26 +47,43 @@ async function status(invocation: Invocation): Promise<ExitCode> {
     const { retentionBacklog } = await import('../../journal/retention.ts');
     return retentionBacklog(journal, maintenance);
   });
-  const { state, schedule, progress } = await withTemporal(project, async (temporal): Promise<Seen> => {
-    const { maintenanceProgress, newestMaintenance } = await import('../../client/maintenance.ts');
-    const newest = await newestMaintenance(temporal);
-    const running = newest.state.kind === 'running' ? newest.state.workflowId : null;
-    return { ...newest, progress: running === null ? null : await maintenanceProgress(temporal, running) };
-  });
+  const seen = await look(project);
+  const { state, schedule, progress } = seen ?? NOTHING_SEEN;
   const next = schedule === null || schedule.paused ? null : (schedule.nextStarts[0] ?? null);
   const { keepReceiptsMs, keepCandidatesMs, compactMs } = maintenance;
   output.document({
     keeps: { receiptsMs: keepReceiptsMs, candidatesMs: keepCandidatesMs, effectsMs: compactMs },
     waiting: backlog,
     schedule: schedule === null ? null : { paused: schedule.paused, next: next?.toISOString() ?? null },
-    last: state,
+    last: seen === null ? null : state,
     progress,
   });
   for (const line of keptLines(maintenance, backlog)) output.line(line);
+  if (seen === null) {
+    output.note('Temporal cannot be asked: when it runs, and how it went, is not known.');
+    return EXIT.ok;
+  }
   output.line(`next       ${nextWords(maintenance, schedule, next)}`);
   output.line(`last       ${stateWords(state, progress)}`);
   if (state.kind === 'ended' && state.counts !== null) showCounts(output, state.counts);
   return EXIT.ok;
+}
+
+const NOTHING_SEEN: Seen = { state: { kind: 'none' }, schedule: null, progress: null };
+
+/** `null`: Temporal cannot be asked; what waits in the journal is told all the same. */
+async function look(project: Project): Promise<Seen | null> {
+  try {
+    return await withTemporal(project, async (temporal) => {
+      const { maintenanceProgress, newestMaintenance } = await import('../../client/maintenance.ts');
+      const newest = await newestMaintenance(temporal);
+      const running = newest.state.kind === 'running' ? newest.state.workflowId : null;
+      return { ...newest, progress: running === null ? null : await maintenanceProgress(temporal, running) };
+    });
+  } catch (error) {
+    if (error instanceof RetlError && error.code === 'temporal.connect') return null;
+    throw error;
+  }
 }
 
 function keptLines(
