@@ -14,7 +14,7 @@ const LONG = [
   'test/cli/{find.e2e,index-forget.e2e,index.e2e,rights.pg}.test.ts',
   'test/e2e/schedules.temporal.test.ts',
   'test/indexing/engine.search.test.ts',
-  'test/e2e/{approve,asynchronous,control-phases,deploy,frozen-worker,lost-parts,maintenance,native-replace,pending-steps,resolve}.e2e.test.ts',
+  'test/e2e/{approve,asynchronous,control-phases,deploy,frozen-worker,lost-parts,maintenance,native-replace,pending-steps,resolve,verify}.e2e.test.ts',
 ];
 const POSTGRES = ['test/support/global-setup.ts'];
 
