@@ -27,13 +27,13 @@ import { rebuild, rollback } from './indexing/rebuild.ts';
 import { follow, type ReplayDeps } from './indexing/replay.ts';
 import { verifyCheckpoints } from './indexing/verify-checkpoints.ts';
 import { verifyIndex } from './indexing/verify-index.ts';
-import { journalArtifacts } from './journal/artifacts.ts';
 import { buildOf, buildsOf, checkpointsOf, recordsOf } from './journal/checkpoints.ts';
 import { compactionHolds, releaseCompaction } from './journal/compaction.ts';
 import { JournalError } from './journal/errors.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
+import { projectArtifacts } from './worker-artifacts.ts';
 import type { WorkerSetup } from './worker-setup.ts';
 
 const KINDS = { 'membership-search': membershipSearch, 'membership-history': membershipHistory } as const;
@@ -42,7 +42,7 @@ const KINDS = { 'membership-search': membershipSearch, 'membership-history': mem
 export function indexDependencies(setup: WorkerSetup, journal: JournalPool): IndexDependencies {
   const settings = async () => expectValid(await loadBase(setup.projectDir));
   return {
-    replay: replayDeps(journal),
+    replay: replayDeps(setup.projectDir, journal),
     logger: setup.logger,
     async open(name) {
       const { indexes, journal: kept } = await settings();
@@ -54,9 +54,9 @@ export function indexDependencies(setup: WorkerSetup, journal: JournalPool): Ind
   };
 }
 
-function replayDeps(journal: JournalPool): ReplayDeps {
+function replayDeps(projectDir: string, journal: JournalPool): ReplayDeps {
   const builder = `${hostname()}:${process.pid}`;
-  return { journal, artifacts: journalArtifacts(journal), builder, now: () => Date.now() };
+  return { journal, artifacts: projectArtifacts(projectDir, journal), builder, now: () => Date.now() };
 }
 
 async function openIndexer(projectDir: string, index: IndexSettings, journalUrl: string): Promise<Indexer> {

@@ -34,6 +34,7 @@ const LEVELS: { readonly [section: string]: number } = {
   temporal: 1,
   metrics: 0,
   indexes: 2,
+  artifacts: 0,
   maintenance: 1,
   connections: 2,
   defaults: 2,

@@ -11,6 +11,7 @@ import type {
   ProjectSettings,
   TemporalSettings,
 } from '../domain/settings.ts';
+import { artifactSettings } from './artifacts-schema.ts';
 import { isMapping } from './check-connections.ts';
 import { missingReferences, secretProblems } from './connections.ts';
 import {
@@ -36,7 +37,7 @@ export const PROJECT_FILE = 'retl.yaml';
 /** `retl.yaml` alone: enough to reach the journal and Temporal while a mirror or a connection is broken. */
 export type BaseSettings = Pick<
   ProjectSettings,
-  'journal' | 'temporal' | 'metrics' | 'indexes' | 'maintenance' | 'environment'
+  'journal' | 'temporal' | 'metrics' | 'indexes' | 'artifacts' | 'maintenance' | 'environment'
 >;
 
 export interface Base {
@@ -150,11 +151,13 @@ function environmentProblems(
   if (connections !== 'all') return stray;
   const inOthers = environmentNames(written).flatMap((name) => {
     const base = ['environments', name];
-    const texts = ['journal', 'temporal', 'metrics', 'indexes', 'connections'].flatMap((section) => {
-      const path = [...base, section];
-      const options = valueAt(written.value, path);
-      return isMapping(options) ? secretProblems(written, path, plainOptions(options), []) : [];
-    });
+    const texts = ['journal', 'temporal', 'metrics', 'indexes', 'artifacts', 'connections'].flatMap(
+      (section) => {
+        const path = [...base, section];
+        const options = valueAt(written.value, path);
+        return isMapping(options) ? secretProblems(written, path, plainOptions(options), []) : [];
+      },
+    );
     const defaults = valueAt(written.value, [...base, 'defaults']);
     return [...texts, ...strayReferences(written, [...base, 'defaults'], defaults, '`defaults`')];
   });
@@ -203,7 +206,7 @@ function baseSecretProblems(file: YamlFile, secrets: SecretAccess | null): reado
 
 /** Looked up by workers, and in a check, so that other commands need no way to where metrics go and indexes live. */
 function workerSecretProblems(file: YamlFile, { secrets, connections }: BaseReading): readonly Problem[] {
-  return ['metrics', 'indexes'].flatMap((section) => {
+  return ['metrics', 'indexes', 'artifacts'].flatMap((section) => {
     const written = valueAt(file.value, [section]);
     if (!isMapping(written)) return [];
     const options = plainOptions(written);
@@ -234,6 +237,7 @@ function baseSettings(input: ProjectInputFile, environment: string | null): Base
     temporal,
     metrics: metricsSettings(input.metrics),
     indexes: indexSettings(input.indexes),
+    artifacts: artifactSettings(input.artifacts),
     maintenance: maintenanceSettings(input.maintenance),
     environment,
   };

@@ -1,6 +1,7 @@
 /** What `retl.yaml` may hold. Descriptions say what is valid at their place. */
 
 import { z } from 'zod';
+import { artifactsInput } from './artifacts-schema.ts';
 import { indexesInput } from './index-schema.ts';
 import { maintenanceInput } from './maintenance-schema.ts';
 import { metricsInput } from './metrics-schema.ts';
@@ -85,6 +86,7 @@ const environmentInput = z.strictObject({
   temporal: temporalInput.optional(),
   metrics: metricsInput.optional(),
   indexes: indexesInput.optional(),
+  artifacts: artifactsInput.optional(),
   maintenance: maintenanceInput.optional(),
   connections: z
     .record(
@@ -103,6 +105,7 @@ export const projectInput = z.strictObject({
   temporal: temporalInput.optional(),
   metrics: metricsInput.optional(),
   indexes: indexesInput.optional(),
+  artifacts: artifactsInput.optional(),
   maintenance: maintenanceInput.optional(),
   connections: z
     .record(connectionName, connectionInput.describe('{type} and the options of that type'))
@@ -115,7 +118,7 @@ export const projectInput = z.strictObject({
         .regex(ENVIRONMENT_NAME)
         .describe('a name of lower-case letters, digits, `_` and `-`, beginning with a letter'),
       environmentInput.describe(
-        '{journal, temporal, metrics, indexes, maintenance, connections, defaults}, the keys that differ',
+        '{journal, temporal, metrics, indexes, artifacts, maintenance, connections, defaults}, the keys that differ',
       ),
     )
     .describe('variants of this file, chosen with --env or RETL_ENV: what differs in each')

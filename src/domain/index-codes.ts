@@ -99,7 +99,8 @@ export const INDEX_CODES = {
   },
   'artifact.missing': {
     meaning: 'The store of artifacts has none of this reference.',
-    remedy: 'Restore it from a backup, or use another checkpoint; the details name it.',
+    remedy:
+      'Restore it from a backup, name the store it was put into under `artifacts.former` of retl.yaml, or use another checkpoint.',
     recourse: 'fix',
   },
   'artifact.corrupt': {

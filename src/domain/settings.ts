@@ -161,6 +161,13 @@ export interface IndexSettings {
   readonly holdsLog: boolean;
 }
 
+/** `artifacts` of `retl.yaml`: options with secrets by reference, judged by the store's own schema when it is opened. */
+export interface ArtifactSettings {
+  readonly current: Options;
+  /** Read, and no longer written. */
+  readonly former: readonly Options[];
+}
+
 /** `maintenance` of `retl.yaml`. */
 export interface MaintenanceSettings extends RetentionSettings {
   /** `null`: it does not run by itself. */
@@ -179,6 +186,7 @@ export interface ProjectSettings {
   readonly metrics: MetricsSettings;
   /** In order of their names. */
   readonly indexes: readonly IndexSettings[];
+  readonly artifacts: ArtifactSettings;
   readonly maintenance: MaintenanceSettings;
   readonly connections: { readonly [name: string]: ConnectionSettings };
   /** In order of their names. */

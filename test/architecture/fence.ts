@@ -84,6 +84,7 @@ export const ZONES: { readonly [zone: string]: Zone } = {
 /** Files directly in `src/`, which put the parts together. */
 const COMPOSITION: { readonly [file: string]: { readonly never: readonly string[] } } = {
   'worker.ts': { never: ['client', 'cli', 'dev'] },
+  'worker-artifacts.ts': { never: ['client', 'cli', 'dev', 'activities'] },
   'worker-ask.ts': { never: ['client', 'cli', 'dev', 'activities'] },
   'worker-index-metrics.ts': { never: ['client', 'cli', 'dev'] },
   'worker-index.ts': { never: ['client', 'cli', 'dev'] },

@@ -93,7 +93,7 @@ const CASES: readonly (readonly [string, string, string, string | null, readonly
     `jurnal: { url: "\${env:PROD`,
     null,
     [
-      'retl.yaml:18:5 environments.production.jurnal: The key `jurnal` is unknown. Did you mean `journal`? Known keys: journal, temporal, metrics, indexes, maintenance, connections, defaults.',
+      'retl.yaml:18:5 environments.production.jurnal: The key `jurnal` is unknown. Did you mean `journal`? Known keys: journal, temporal, metrics, indexes, artifacts, maintenance, connections, defaults.',
     ],
   ],
   [

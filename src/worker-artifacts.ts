@@ -1,0 +1,36 @@
+/** The store of artifacts that retl.yaml names, as the worker opens it: with those that were used before, and the journal's own. */
+
+import { expectValid, loadBase } from './config/load.ts';
+import { resolveReferences, secretsOf } from './config/secrets.ts';
+import { RetlError } from './domain/errors.ts';
+import type { Options } from './domain/settings.ts';
+import { chainArtifacts, lazyArtifacts } from './indexing/artifacts/chain.ts';
+import { openArtifacts } from './indexing/artifacts/open.ts';
+import { type ArtifactOptions, artifactOptions } from './indexing/artifacts/options.ts';
+import type { ArtifactStore } from './journal/artifact-store.ts';
+import type { JournalPool } from './journal/runs.ts';
+
+/** Opened when it is first asked something. Its methods throw RetlError `artifact.misconfigured`, `config.…` besides what a store's do. */
+export function projectArtifacts(projectDir: string, journal: JournalPool): ArtifactStore {
+  return lazyArtifacts(async () => {
+    const { artifacts } = expectValid(await loadBase(projectDir));
+    const open = async (options: ArtifactOptions) =>
+      (await openArtifacts(options, journal, projectDir)).store;
+    const current = judged(projectDir, artifacts.current, 'artifacts');
+    const former = artifacts.former.map((one, n) => judged(projectDir, one, `artifacts.former[${n}]`));
+    // The journal's is what a project begins with.
+    const isThere = [current, ...former].some(({ type }) => type === 'journal');
+    const before = isThere ? former : [...former, { type: 'journal' } as const];
+    return chainArtifacts(await open(current), await Promise.all(before.map(open)));
+  });
+}
+
+/** @throws RetlError `artifact.misconfigured`, which names the option and no value; `config.secret` */
+function judged(projectDir: string, written: Options, place: string): ArtifactOptions {
+  const { env, readFile } = secretsOf(projectDir);
+  const parsed = artifactOptions.safeParse(resolveReferences(written, env, readFile));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const path = [place, ...(issue?.path ?? [])].join('.');
+  throw new RetlError('artifact.misconfigured', { rule: 'option', option: path, why: issue?.message ?? '' });
+}
