@@ -105,6 +105,8 @@ create table retl.run (
   max_batch_rows integer not null check (max_batch_rows between 1 and 100000),
   max_request_bytes bigint not null check (max_request_bytes >= 1),
   may_resend boolean not null, -- the same request twice equals once (rule 3): its adapter has declared so
+  -- and what is said of each operation of the last copy is so whichever copy did it, with none to come after it
+  last_copy_decides boolean not null default false check (last_copy_decides <= may_resend),
   -- rule 5: whether a rejection stops it, and how many members may be rejected before it holds
   on_rejection text not null default 'stop' check (on_rejection in ('stop', 'continue', 'tolerate')),
   max_rejections bigint check (max_rejections >= 0),

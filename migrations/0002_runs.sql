@@ -134,7 +134,7 @@ create function retl.admit(
   p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text,
   p_closed_holder text, p_resume_after timestamptz, p_at_finish boolean default false,
   p_on_rejection text default 'stop', p_max_rejections bigint default null, p_max_rejection_share numeric default null,
-  p_refresh_after_ms bigint default null, p_tracked boolean default false
+  p_refresh_after_ms bigint default null, p_tracked boolean default false, p_last_copy_decides boolean default false
 ) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -219,12 +219,12 @@ begin
   insert into retl.run (mirror_id, target_id, revision_id, strategy, epoch,
       holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id,
       max_removal_share, max_removals, empty_snapshot, approval_deadline_ms, max_batch_rows, max_request_bytes, may_resend,
-      at_finish, on_rejection, max_rejections, max_rejection_share, refresh_after_ms)
+      at_finish, on_rejection, max_rejections, max_rejection_share, refresh_after_ms, last_copy_decides)
     values (m.mirror_id, t.target_id, v_revision, p_strategy, nextval('retl.epoch'),
       p_namespace, p_cluster, p_workflow_id, p_first_run_id,
       p_max_removal_share, p_max_removals, p_empty_snapshot, p_approval_deadline_ms, p_max_batch_rows,
       p_max_request_bytes, p_may_resend, p_at_finish, p_on_rejection, p_max_rejections, p_max_rejection_share,
-      p_refresh_after_ms)
+      p_refresh_after_ms, p_last_copy_decides)
     returning * into r;
   insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'admit');
   return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', 'fresh');

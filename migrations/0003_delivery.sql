@@ -476,8 +476,8 @@ begin
       raise exception 'each rejection needs a code and a reason' using errcode = 'RM003';
     end if;
     -- Rule 3: what the destination rejects of a second copy it may have accepted of the first. Unlike a whole acceptance,
-    -- this settles nothing.
-    if b.resends > 0 then
+    -- this settles nothing, but where its adapter has seen to it that the last copy speaks for all.
+    if b.resends > 0 and not r.last_copy_decides then
       if b.state <> 'unknown' or b.reason is distinct from p_codes[array_lower(p_codes, 1)] or b.retry_at is null then
         perform retl.doubt(p_batch, p_codes[array_lower(p_codes, 1)], 0);
       end if;

@@ -378,6 +378,7 @@ create table retl.run (
   max_batch_rows integer not null,
   max_request_bytes bigint not null,
   may_resend boolean not null,
+  last_copy_decides boolean not null default false,
   on_rejection text not null default 'stop'::text,
   max_rejections bigint,
   max_rejection_share numeric,
@@ -414,19 +415,20 @@ create table retl.run (
   sealed_at timestamp with time zone,
   closed_at timestamp with time zone,
   constraint run_approval_deadline_ms_check CHECK (((approval_deadline_ms >= 0) AND (approval_deadline_ms <= '31622400000'::bigint))),
-  constraint run_check CHECK ((num_nulls(rows_kept, kept_in) = ANY (ARRAY[0, 2]))),
-  constraint run_check1 CHECK ((first_sequence = ((run_id << 32) + 1))),
-  constraint run_check10 CHECK (((strategy = 'native-replace'::text) OR ((NOT at_finish) AND (replacement_status IS NULL)))),
-  constraint run_check11 CHECK ((num_nonnulls(max_rejections, max_rejection_share) = ((on_rejection = 'tolerate'::text))::integer)),
-  constraint run_check12 CHECK (((strategy = 'snapshot-diff'::text) OR (on_rejection = 'stop'::text))),
-  constraint run_check2 CHECK (((additions_end >> 32) = run_id)),
-  constraint run_check3 CHECK ((((removals_end >> 32) = run_id) AND (removals_end >= additions_end))),
-  constraint run_check4 CHECK ((num_nulls(parked_at, parked_code) = ANY (ARRAY[0, 2]))),
-  constraint run_check5 CHECK ((num_nulls(wait_kind, wait_code, wait_since, wait_epoch) = ANY (ARRAY[0, 4]))),
-  constraint run_check6 CHECK (((wait_kind IS NOT NULL) OR (num_nonnulls(wait_batch, wait_until) = 0))),
-  constraint run_check7 CHECK (((closing IS NULL) = (closed_at IS NULL))),
-  constraint run_check8 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
-  constraint run_check9 CHECK (((closing IS NULL) OR (released IS NULL))),
+  constraint run_check CHECK ((last_copy_decides <= may_resend)),
+  constraint run_check1 CHECK ((num_nulls(rows_kept, kept_in) = ANY (ARRAY[0, 2]))),
+  constraint run_check10 CHECK (((closing IS NULL) OR (released IS NULL))),
+  constraint run_check11 CHECK (((strategy = 'native-replace'::text) OR ((NOT at_finish) AND (replacement_status IS NULL)))),
+  constraint run_check12 CHECK ((num_nonnulls(max_rejections, max_rejection_share) = ((on_rejection = 'tolerate'::text))::integer)),
+  constraint run_check13 CHECK (((strategy = 'snapshot-diff'::text) OR (on_rejection = 'stop'::text))),
+  constraint run_check2 CHECK ((first_sequence = ((run_id << 32) + 1))),
+  constraint run_check3 CHECK (((additions_end >> 32) = run_id)),
+  constraint run_check4 CHECK ((((removals_end >> 32) = run_id) AND (removals_end >= additions_end))),
+  constraint run_check5 CHECK ((num_nulls(parked_at, parked_code) = ANY (ARRAY[0, 2]))),
+  constraint run_check6 CHECK ((num_nulls(wait_kind, wait_code, wait_since, wait_epoch) = ANY (ARRAY[0, 4]))),
+  constraint run_check7 CHECK (((wait_kind IS NOT NULL) OR (num_nonnulls(wait_batch, wait_until) = 0))),
+  constraint run_check8 CHECK (((closing IS NULL) = (closed_at IS NULL))),
+  constraint run_check9 CHECK (((closing = 'completed'::text) = (phase = 'complete'::text))),
   constraint run_closing_check CHECK ((closing = ANY (ARRAY['completed'::text, 'rejected'::text, 'aborted'::text, 'guard-rejected'::text, 'guard-expired'::text, 'invalid'::text, 'discarded'::text, 'expired'::text, 'imported'::text]))),
   constraint run_empty_snapshot_check CHECK ((empty_snapshot = ANY (ARRAY['hold'::text, 'allow'::text]))),
   constraint run_max_batch_rows_check CHECK (((max_batch_rows >= 1) AND (max_batch_rows <= 100000))),
@@ -533,8 +535,8 @@ function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last 
   returns void, language plpgsql, security definer, body sha256:ddf0b26e2d9eb22556ee523462182a3f2ee025743f2b8acbd81dabbef7cf56f2
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
-function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false)
-  returns jsonb, language plpgsql, security definer, body sha256:c5b496b3ce9841d7d518e8c93f098584b7b009f80afd971600f57afd5ef96ea8
+function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false, p_last_copy_decides boolean DEFAULT false)
+  returns jsonb, language plpgsql, security definer, body sha256:0638a5fbf8da44938e82d62f3d9f287e963bc41954c1e0b61cada2c25b6bd878
 function retl.adopt_abandoned(p_run bigint, p_age_ms bigint, p_closed_holder text, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text)
   returns boolean, language plpgsql, security definer, body sha256:89de19a06aad52f65dd3b20bb5f1fe1802e50e22bb992591b5155e9a7cb48b8a
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
@@ -732,7 +734,7 @@ function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remo
 function retl.search_operation(p_run bigint, p_column text, p_key text, p_first bigint, p_last bigint, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
   returns record, language plpgsql, stable, body sha256:dd3607d1ce6f68a9cd02d7ef841331ca0305accdb3b2429421b3b6587b2f8fc5
 function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])
-  returns bigint, language plpgsql, security definer, body sha256:42971a76a2e1321d503ed042ef80b1bdec790ae0663da23779e2811d40582657
+  returns bigint, language plpgsql, security definer, body sha256:339d967cbe952e3545239e765678d94e91495aa8df595ff4318d6d1c284f679e
 function retl.settle_parts(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_code text, p_retry_ms bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_applied boolean[], p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])
   returns void, language plpgsql, security definer, body sha256:31278054bf976048bd344235312181ff0fb6fbbb1197c83a72eb23ff2cb58b27
 function retl.settle_step(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_store_keys text[], p_store_values text[])
@@ -789,7 +791,7 @@ grant select on retl.store to retl_runtime;
 grant select on retl.target to retl_runtime;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.accept_import(bigint,bigint,bytea[],bigint[]) to retl_runtime;
-grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint,boolean) to retl_runtime;
+grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint,boolean,boolean) to retl_runtime;
 grant execute on function retl.adopt_abandoned(bigint,bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.attest_empty(text,text,text,text) to retl_runtime;

@@ -91,6 +91,7 @@ export function settledBy(
     maxBatchRows: destination.limits.rows,
     maxRequestBytes: destination.limits.bytes,
     mayResend: destination.capabilities.recovery === 'idempotent',
+    lastCopyDecides: destination.capabilities.lastCopyDecides ?? false,
     atFinish: destination.capabilities.visible === 'at_finish',
     onRejection: settings.onRejection,
     refreshAfterMs: settings.refreshAfterMs,

@@ -112,6 +112,8 @@ export interface Capabilities {
   readonly batchDelivery: 'accepted' | 'asynchronous';
   /** `idempotent`: the same request twice equals once; `lookup`: `reconcileBatch` can ask; `manual`: neither. */
   readonly recovery: 'idempotent' | 'lookup' | 'manual';
+  /** Of `idempotent`: what is said of each operation of the last copy holds for every copy (docs/writing-an-adapter.md). */
+  readonly lastCopyDecides?: boolean;
   readonly visible: 'on_accept' | 'at_finish';
   /** Upper bounds of the provider; the mirror's own `batch` settings may be lower. */
   readonly maxRows: number;
@@ -219,9 +221,8 @@ export interface Writer {
   finish(request: FinishRequest): Promise<StepOutcome>;
   /**
    * Finds out what became of a request whose answer was lost. An `idempotent` adapter sends it again and answers for that
-   * copy: its refusal or rejections are not taken for proof about the first one (rule 3). A `lookup` adapter answers for
-   * the request itself. `progress`: what {@link WriterContext.progress} was last given for it, such as the id of a job that
-   * was made before anything was put into it.
+   * copy: its refusal is not taken for proof about the first one (rule 3), nor are its rejections without `lastCopyDecides`.
+   * A `lookup` adapter answers for the request itself. `progress`: what {@link WriterContext.progress} was last given for it.
    */
   reconcileBatch(
     request: BatchRequest,

@@ -31,6 +31,8 @@ export interface AdmitRequest {
   readonly maxRequestBytes: number;
   /** Whether an unknown request may go again with the same bytes and key: the adapter is idempotent (rule 3). */
   readonly mayResend: boolean;
+  /** Whether what is said of each operation of its last copy holds for all copies; absent: it does not. */
+  readonly lastCopyDecides?: boolean;
   readonly holder: Holder;
   /** First run id of a holder that Temporal says is closed; `null` where nobody was asked. */
   readonly closedHolder: string | null;
@@ -64,7 +66,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
   const limits = r.onRejection ?? { kind: 'stop' };
   const tolerated = limits.kind === 'tolerate' ? limits : null;
   const answer = object(
-    await call(db, `retl.admit(${Array.from({ length: 24 }, (_, n) => `$${n + 1}`).join(',')})`, [
+    await call(db, `retl.admit(${Array.from({ length: 25 }, (_, n) => `$${n + 1}`).join(',')})`, [
       r.mirror,
       r.strategy,
       r.targetKey,
@@ -89,6 +91,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
       tolerated?.maxShare ?? null,
       r.refreshAfterMs ?? null,
       r.tracked ?? false,
+      r.lastCopyDecides ?? false,
     ]),
   );
   switch (answer.kind) {

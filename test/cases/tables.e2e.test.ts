@@ -3,11 +3,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { System } from '../support/system.ts';
 import { TableScene } from '../support/system-destinations.ts';
+import { completedBy } from '../support/system-scene.ts';
+import type { WorkerProcess } from '../support/worker-process.ts';
 
 let system: System;
+let worker: WorkerProcess;
 beforeAll(async () => {
   system = await System.start();
-  await system.startWorker();
+  worker = await system.startWorker();
 });
 afterAll(() => system.stop());
 
@@ -203,6 +206,26 @@ describe('a table that does not take everything', () => {
     ]);
     await scene.exec(`update $table set plan = 'mended' where id = 'm002'`);
     expect((await scene.completed()).counts).toMatchObject({ changed: 1, removed: 1 });
+    expect(await scene.targetRows()).toEqual(await scene.sourceRows());
+  });
+
+  test('rule 3: a worker that dies before it has written down a refused row blocks nobody: the second copy tells of each row', async () => {
+    const scene = await TableScene.create(system, 'check-lost', {
+      rows: 5,
+      target: `create table audience (id text primary key, plan text check (plan <> 'bad'))`,
+      mirror: { on_rejection: { tolerate: { max: 1 } } },
+    });
+    await scene.exec(`update $table set plan = 'bad' where id = 'm002'`);
+    const held = system.proxy.hold({ statement: 'retl.settle_batch(', how: 'unseen' });
+    const handle = await scene.start();
+    await held.reached;
+    await worker.kill();
+    worker = await system.startWorker();
+    expect((await completedBy(handle)).counts).toMatchObject({ added: 4, rejected: 1 });
+    expect(await scene.batches('upsert')).toMatchObject([{ state: 'settled', resends: 1 }]);
+    expect(await scene.targetRows('select id from audience order by id')).toHaveLength(4);
+    await scene.exec(`update $table set plan = 'mended' where id = 'm002'`);
+    await scene.completed();
     expect(await scene.targetRows()).toEqual(await scene.sourceRows());
   });
 

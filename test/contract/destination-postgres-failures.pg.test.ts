@@ -39,6 +39,32 @@ test('blind-replay: a COMMIT whose answer is lost is unknown; reconciling repeat
   }
 });
 
+test('rule 3: the second copy tells how each row stands: one that the first has written is accepted, also where it would be refused by now', async () => {
+  const target = await createTarget(PEOPLE);
+  const proxy = await startProxy(target.url);
+  const writer = await target.open({ table: 'people' }, { port: proxy.port });
+  await target.rows(`INSERT INTO people VALUES ('c', 'old')`);
+  const rows = ['a', 'b', 'c'].map((id) => ({ id, name: `${id}!` }));
+  proxy.cut = 'after-commit';
+  expect((await writer.upsert(upsert(rows.slice(0, 1)))).kind).toBe('unknown');
+  await expect.poll(() => ids(target)).toHaveLength(2);
+  await target.rows(`ALTER TABLE people ADD CHECK (name NOT IN ('a!', 'c!')) NOT VALID`);
+  const request = upsert(rows);
+  expect(await writer.reconcileBatch(request, null)).toMatchObject({
+    kind: 'settled',
+    outcomes: [{ kind: 'accepted' }, { kind: 'accepted' }, { kind: 'rejected', code: 'sqlstate-23514' }],
+  });
+  // Of a first copy nothing is believed but what it does itself.
+  expect(await writer.upsert(request)).toMatchObject({
+    outcomes: [{ kind: 'rejected' }, { kind: 'accepted' }, { kind: 'rejected' }],
+  });
+  expect(await target.rows('SELECT id, name FROM people ORDER BY id')).toEqual([
+    { id: 'a', name: 'a!' },
+    { id: 'b', name: 'b!' },
+    { id: 'c', name: 'old' },
+  ]);
+});
+
 test('rule 3: a request that has taken longer than was promised is rolled back, not committed late', async () => {
   const target = await createTarget(PEOPLE);
   const clock = { now: 0 };

@@ -109,8 +109,8 @@ describe('sending', () => {
   });
 
   /** A batch whose first copy is lost, and whose second one is on its way. */
-  async function resent() {
-    scene.run = await scene.fresh({ mayResend: true });
+  async function resent(lastCopyDecides = false) {
+    scene.run = await scene.fresh({ mayResend: true, lastCopyDecides });
     const batch = await scene.sent();
     await markUnknown(scene.journal.runtime, scene.run.attempt, batch.id, 'reset');
     await markResending(scene.journal.runtime, scene.run.attempt, batch.id, 1000);
@@ -126,6 +126,17 @@ describe('sending', () => {
     );
     return rows[0];
   }
+
+  test('rule 3: where the last copy speaks for all, rows that it rejects settle; a refusal of the whole still proves nothing', async () => {
+    const batch = await resent(true);
+    await markRefused(scene.journal.runtime, scene.run.attempt, batch.id, 'http-400', 'no');
+    expect(await evidenceOf(batch)).toMatchObject({ state: 'unknown', reason: 'http-400' });
+    await scene.run.settle(batch, new Set(['b']));
+    await scene.run.settle(batch, new Set(['b'])); // its answer was lost
+    expect(await evidenceOf(batch)).toMatchObject({ state: 'settled', accepted: 4, rejections: 1 });
+    // Nobody can declare that of requests that are never sent again.
+    await expect(scene.fresh({ mayResend: false, lastCopyDecides: true })).rejects.toThrow();
+  });
 
   test('rule 3: a refusal of a second copy proves nothing about the first, also when it is said twice', async () => {
     const batch = await resent();

@@ -7,6 +7,7 @@ export interface FreshOptions {
   /** What the mirror holds already. */
   readonly held?: Readonly<Record<string, string>>;
   readonly mayResend?: boolean;
+  readonly lastCopyDecides?: boolean;
   readonly maxBatchRows?: number;
 }
 

@@ -147,7 +147,8 @@ export class Recorder {
     const settlement = { batch: id, receipt: receiptText(outcome.receipt) };
     await this.#settlements.settle(settlement, rejections, writes);
     // Whether it came at once or from a job: the journal has kept the batch unknown, and nothing of what was written.
-    if (outgoing.resent && one !== undefined) return doubtful(outgoing, one.code);
+    const decided = this.w.destination.capabilities.lastCopyDecides === true;
+    if (outgoing.resent && one !== undefined && !decided) return doubtful(outgoing, one.code);
     this.#count(outgoing, rejections.length);
     this.w.store.committed(writes);
     return one === undefined || this.rejections.goesOn ? null : { kind: 'rejected', code: one.code };

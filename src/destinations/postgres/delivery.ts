@@ -50,6 +50,8 @@ export interface Delivery {
   /** Column of a field. */
   readonly columnOf: (field: string) => string;
   readonly signal: AbortSignal;
+  /** Whether an earlier copy of the request may have been committed: then a row that is refused may stand as asked all the same. */
+  readonly again: boolean;
   /** Whether the request has taken so long that nothing of it may be committed any more. */
   readonly tooLate: () => boolean;
 }
@@ -67,7 +69,7 @@ export async function deliver(
   if (typeof parts === 'string') return { kind: 'misconfigured', code: parts, reason: FIELD_REASONS[parts] };
   const first = await attempt(delivery, (client) => writeWhole(client, parts));
   if (!isDataFault(first)) return outcomeOf(first, request, read.rejected);
-  const second = await attempt(delivery, (client) => searchRows(client, parts));
+  const second = await attempt(delivery, (client) => searchRows(client, parts, delivery.again));
   return outcomeOf(second, request, read.rejected);
 }
 
@@ -136,7 +138,7 @@ async function apply(client: PoolClient, statement: WriteStatement, body: string
 }
 
 /** Halves what fails until single rows are left; what passes stays. */
-async function searchRows(client: PoolClient, parts: readonly Part[]): Promise<Written> {
+async function searchRows(client: PoolClient, parts: readonly Part[], again: boolean): Promise<Written> {
   // A deferred constraint must speak while the row is known, not at COMMIT.
   await client.query('SET CONSTRAINTS ALL IMMEDIATE');
   const rejections = new Map<number, Rejection>();
@@ -147,11 +149,28 @@ async function searchRows(client: PoolClient, parts: readonly Part[]): Promise<W
     const fault = await tryPart(client, part);
     if (fault === null) continue;
     const [only, more] = part.rows;
-    if (only !== undefined && more === undefined) rejections.set(only.index, fault);
-    else if (steps >= MAX_SEARCH) return { kind: 'incomplete', code: fault.code, reason: fault.reason };
+    if (only !== undefined && more === undefined) {
+      if (!again || !(await stands(client, part))) rejections.set(only.index, fault);
+    } else if (steps >= MAX_SEARCH) return { kind: 'incomplete', code: fault.code, reason: fault.reason };
     else pending.push(...halves(part));
   }
   return { kind: 'written', rejections };
+}
+
+/** Whether an earlier copy has written what this one may not. @throws what says nothing about the data. */
+async function stands(client: PoolClient, { statement, rows, body }: Part): Promise<boolean> {
+  if (statement.stands === null) return false;
+  await client.query('SAVEPOINT look');
+  try {
+    const found = await client.query(statement.stands, [body]);
+    return z.object({ applied: z.int() }).parse(found.rows[0]).applied === rows.length;
+  } catch (error) {
+    // What the columns cannot hold does not stand in them.
+    if (verdictBeforeCommit(error).kind !== 'data') throw error;
+    return false;
+  } finally {
+    await client.query('ROLLBACK TO SAVEPOINT look');
+  }
 }
 
 function halves({ statement, rows }: Part): readonly Part[] {

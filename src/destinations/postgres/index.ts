@@ -3,7 +3,8 @@
  * other fields plain columns. Other rows and other columns of the table are never touched.
  *
  * One request is one transaction: rows go in by INSERT … ON CONFLICT DO UPDATE, out by DELETE, both by identity, so that the
- * same request twice equals once. A lost answer to COMMIT is unknown and is resolved by sending the same again. Rows
+ * same request twice equals once. A lost answer to COMMIT is unknown and is resolved by sending the same again, which settles it also where
+ * the table refuses a row: the fence has waited for the first copy, and a row that stands as asked is accepted. Rows
  * that the table refuses are found one by one and reported; what a trigger silently discards is rejected as
  * `silent-noop`, for the number of rows written must equal the number sent. A removal of a row that is not there is
  * accepted. JSON null and SQL NULL are one; a field that is absent leaves its column alone.
@@ -35,6 +36,7 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
     explicitRemoval: options.swap === undefined,
     batchDelivery: 'accepted',
     recovery: 'idempotent',
+    lastCopyDecides: true,
     visible: options.swap === undefined ? 'on_accept' : 'at_finish',
     maxRows: 10_000,
     maxBytes: 16_000_000,

@@ -29,6 +29,8 @@ export interface WriteStatement {
   readonly verify: string | null;
   /** `$1` is a JSON array; gives `exact`: every identity is written as its column writes it. */
   readonly exact: string;
+  /** `$1` is a JSON array; gives `applied`: how many of its rows stand as asked already. `null`: `verify` has told. */
+  readonly stands: string | null;
 }
 
 /** Inserts or updates; columns that are not bound keep their value, or get their default in a new row. */
@@ -50,6 +52,11 @@ export function upsertStatement(target: Target, payload: readonly Binding[]): Wr
       SELECT pg_catalog.count(*)::int AS applied FROM w JOIN x ON ${joined('w', keys)} AND x.${mark}`,
     verify: null,
     exact: exactOf(input, mark),
+    // As text: not every type can be compared.
+    stands: `
+      WITH x AS MATERIALIZED (${input})
+      SELECT pg_catalog.count(*)::int AS applied FROM x JOIN ${quoteQualified(target.name)} AS t ON ${joined('t', keys)}
+       WHERE x.${mark} AND ${columns.map((column) => `t.${column}::text IS NOT DISTINCT FROM x.${column}::text`).join(' AND ')}`,
   };
 }
 
@@ -69,6 +76,7 @@ export function removeStatement(target: Target): WriteStatement {
       SELECT pg_catalog.count(*)::int AS applied FROM x
        WHERE x.${mark} AND NOT EXISTS (SELECT FROM ${from} WHERE ${joined('t', keys)})`,
     exact: exactOf(input, mark),
+    stands: null,
   };
 }
 

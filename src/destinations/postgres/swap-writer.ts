@@ -113,9 +113,7 @@ export class SwapWriter implements Writer {
   }
 
   upsert(request: BatchRequest): Promise<BatchOutcome> {
-    const into = sideTable(this.name, this.run);
-    this.loader ??= new PostgresWriter(this.connection, this.options, this.context, into);
-    return this.loader.upsert(request);
+    return this.side().upsert(request);
   }
 
   async remove(): Promise<BatchOutcome> {
@@ -129,7 +127,7 @@ export class SwapWriter implements Writer {
   }
 
   reconcileBatch(request: BatchRequest): Promise<BatchOutcome> {
-    return request.action === 'upsert' ? this.upsert(request) : this.remove();
+    return request.action === 'upsert' ? this.side().reconcileBatch(request) : this.remove();
   }
 
   finish(request: FinishRequest): Promise<StepOutcome> {
@@ -158,6 +156,12 @@ export class SwapWriter implements Writer {
 
   async close(): Promise<void> {
     await Promise.all([this.database.close(), this.target.close(), this.loader?.close()]);
+  }
+
+  private side(): PostgresWriter {
+    const into = sideTable(this.name, this.run);
+    this.loader ??= new PostgresWriter(this.connection, this.options, this.context, into);
+    return this.loader;
   }
 
   private async swap(client: PoolClient, request: FinishRequest): Promise<StepOutcome> {

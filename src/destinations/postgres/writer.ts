@@ -115,9 +115,9 @@ export class PostgresWriter implements Writer {
     return this.step('finish', (client) => this.fence.check(client));
   }
 
-  /** The same statement twice equals once; the fence keeps older attempts from following it. */
+  /** The same statement twice equals once; the fence has waited for older attempts, and keeps them from following it. */
   reconcileBatch(request: BatchRequest): Promise<BatchOutcome> {
-    return this.deliver(request.action, request);
+    return this.deliver(request.action, request, true);
   }
 
   reconcileFinish(): Promise<StepOutcome> {
@@ -220,7 +220,7 @@ export class PostgresWriter implements Writer {
     return { kind: 'accepted', receipt: { step, epoch: String(this.context.epoch) } };
   }
 
-  private async deliver(action: Action, request: BatchRequest): Promise<BatchOutcome> {
+  private async deliver(action: Action, request: BatchRequest, again = false): Promise<BatchOutcome> {
     const until = this.context.now() + this.writingLimitMs;
     const target = await this.target(request);
     if ('kind' in target) return target;
@@ -231,6 +231,7 @@ export class PostgresWriter implements Writer {
         target,
         columnOf: (field) => columnOf(this.options, field),
         signal: this.context.signal,
+        again,
         tooLate: () => this.context.now() >= until,
       },
       action,
