@@ -38,8 +38,11 @@ export async function withoutOpenSearch(): Promise<string | null> {
   return version >= LEAST_JAVA ? null : `skipped: there is no JDK ${LEAST_JAVA} or later on PATH`;
 }
 
-/** @throws Error where it cannot be had or does not start */
-export async function startOpenSearch(): Promise<OpenSearchServer> {
+/** Little memory, and quick to start. */
+const SMALL = ['-Xms384m', '-Xmx384m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
+
+/** @param java options of the Java machine. @throws Error where it cannot be had or does not start */
+export async function startOpenSearch(java: readonly string[] = SMALL): Promise<OpenSearchServer> {
   const jars = await openSearchJars(cacheFolder(PROJECT));
   const folder = await mkdtemp(join(tmpdir(), 'retl-opensearch-'));
   const port = await freePort();
@@ -52,7 +55,7 @@ export async function startOpenSearch(): Promise<OpenSearchServer> {
       await child?.exited;
     },
     async start() {
-      child = await spawnGuarded('java', argumentsFor(jars, folder, port), {
+      child = await spawnGuarded('java', [...java, '-cp', join(jars, '*'), NODE, folder, String(port)], {
         spawn: { cwd: folder, stdio: 'ignore' },
         stopSignal: 'SIGTERM',
         stopWithinMs: 10_000,
@@ -71,11 +74,6 @@ export async function startOpenSearch(): Promise<OpenSearchServer> {
     throw error;
   });
   return server;
-}
-
-function argumentsFor(jars: string, folder: string, port: number): readonly string[] {
-  const heap = ['-Xms384m', '-Xmx384m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
-  return [...heap, '-cp', join(jars, '*'), NODE, folder, String(port)];
 }
 
 async function untilReady(url: string, exited: Promise<unknown>): Promise<void> {
