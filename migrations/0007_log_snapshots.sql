@@ -383,7 +383,8 @@ begin
         and (select max(row_no) from %3$s where sequence >= $1 and sequence < $2)
     where o.sequence >= $1 and o.sequence < $2 and %5$s order by o.sequence',
     l.run_id, l.snapshot_id, l.operations,
-    case when r.operations_hold_bytes then '(select null::bigint as row_no, null::text as identity, null::text as upsert,
+    -- Without additions nothing stands in the generation, which may have gone already (retl.prune_generations).
+    case when r.operations_hold_bytes or r.additions_end < r.first_sequence then '(select null::bigint as row_no, null::text as identity, null::text as upsert,
       null::text as remove where false)' else format('retl.generation_%s', l.generation_id) end,
     retl.kept_operations(r, l.snapshot_id)) using l.next_sequence, l.next_sequence + p_rows;
   if l.next_sequence + p_rows <= v_end then

@@ -748,7 +748,7 @@ function retl.snapshot_header(p_boundary bigint, p_hash bytea)
 function retl.sweep_step(p_rows integer, p_grace_ms bigint)
   returns jsonb, language plpgsql, security definer, body sha256:f4ed4d29022f43195c1e9e7065830e538b09e430e715e63068bf77daf010aa08
 function retl.thin_step(l retl.leftover, p_rows integer)
-  returns void, language plpgsql, body sha256:43136d73eb2570ea3eb2bda2f1362620fbe641287f80d56e1a3c0ed0e104abd5
+  returns void, language plpgsql, body sha256:9c5b7c076322f2b447f690c5f5552a03131196d849b2af264a7f615ee4ce4dde
 function retl.trace_key(p_target bigint, p_key text, p_before bigint, p_limit integer)
   returns TABLE(run_id bigint, snapshot text, given text, identity_hash bytea), language plpgsql, stable, security definer, body sha256:3cf6df5ecdd9f6c2905dcaa9727a901a1e119b0964f4e3be7ffc3705aec1896d
 function retl.trace_member(p_target bigint, p_identity bytea, p_before bigint, p_limit integer)

@@ -24,6 +24,7 @@ import { verifyLog } from '../../src/journal/verify-log.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { identityHash, identityOf, ScriptedRun, type TestRow } from '../support/journal-run.ts';
 import { ReplayedIndex } from '../support/log-replay.ts';
+import { promoted } from '../support/replaced-run.ts';
 
 let journal: TestJournal;
 
@@ -329,4 +330,32 @@ describe('indexes that need the full log', () => {
       earliest: earliest + 2n,
     });
   });
+});
+
+test('a replacement by nobody, whose snapshot has gone since, is thinned like any other run', async () => {
+  const replaced = async (of: readonly TestRow[]): Promise<ScriptedRun> => {
+    const more = { mirror: 'emptied', strategy: 'native-replace', atFinish: true } as const;
+    const run = await ScriptedRun.open(journal.runtime, more);
+    await run.upToAdditions(of);
+    await run.deliver('upsert');
+    await run.beginRemovals();
+    await run.beginFinish();
+    await run.step('finish');
+    await promoted(journal.runtime, run);
+    await prune(journal.runtime, run.run, 100);
+    return run;
+  };
+  // The index above has let go.
+  await releaseCompaction(journal.runtime, 'history');
+  await replaced(rows(0, 12, '1'));
+  const nobody = await replaced([]);
+  await replaced(rows(0, 12, '2'));
+  expect(await tablesNow()).not.toContain(`generation_${nobody.run}`);
+  const { position } = await logHead(journal.runtime);
+  const before = (await ReplayedIndex.replay(journal.runtime)).dump();
+  await compact(position, 100);
+  expect(await sweep(100)).toBe(0);
+  expect(await tablesNow()).not.toContain(`operation_${nobody.run}`);
+  expect((await ReplayedIndex.replay(journal.runtime)).dump()).toBe(before);
+  expect(await verifyLog(journal.runtime, { effects: true })).toMatchObject({ kind: 'intact' });
 });
