@@ -1,7 +1,9 @@
 /** `retl index` as people call it: processes, a real journal, and no Temporal. */
 
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { IndexScene, rows, SCHEMA } from '../support/index-scene.ts';
+import { startOpenSearch, withoutOpenSearch } from '../support/opensearch/server.ts';
 import { createTestProject, type TestProject } from '../support/project.ts';
 import { retl } from './support.ts';
 
@@ -109,6 +111,55 @@ test(
     const verified = await index('verify', 'changes');
     expect(verified.code).toBe(1);
     expect(verified.stdout).toContain('1 rows are missing or other, 0 ought not to be there.');
+  },
+  PATIENT_MS,
+);
+
+const why = await withoutOpenSearch();
+
+test.skipIf(why !== null)(
+  `an index in a search engine is handled by the same words ${why ?? ''}`,
+  async () => {
+    const server = await startOpenSearch();
+    const role = `index_reader_${randomBytes(6).toString('hex')}`;
+    await scene.journal.admin.query(`create role ${role} login in role retl_reader`);
+    const reader = new URL(scene.journal.runtimeUrl);
+    reader.username = role;
+    const engine = await createTestProject({
+      'retl.yaml': {
+        journal: { url: `\${env:JOURNAL_URL}`, reader_url: `\${env:READER_URL}` },
+        temporal: { address: '127.0.0.1:1' },
+        connections: {},
+        indexes: {
+          searched: { kind: 'membership-search', engine: 'opensearch', url: server.url, replicas: 0 },
+        },
+      },
+    });
+    try {
+      const there = (...args: readonly string[]) =>
+        retl(args, {
+          cwd: engine.folder,
+          env: { JOURNAL_URL: scene.journal.runtimeUrl, READER_URL: reader.href },
+        });
+      expect((await there('index', 'run', 'searched', '--once')).stdout).toMatch(
+        /^searched: caught up at position \d+, \d+ rows\n$/,
+      );
+      expect((await there('index', 'status')).stdout).toMatch(/searched +live .* 0 positions, 0 ms/);
+      expect((await there('index', 'verify', 'searched')).code).toBe(0);
+      expect((await there('index', 'rebuild', 'searched')).code).toBe(0);
+      expect((await there('index', 'run', 'searched', '--once')).code).toBe(0);
+      const found = await there('find', 'k3');
+      expect(found.stdout).toContain('{"id":"k3"}');
+      expect(found.stderr).toMatch(/As of log position \d+, from .*searched\./);
+      await server.kill();
+      const away = await there('index', 'status', 'searched');
+      expect(away.code).not.toBe(0);
+      expect(away.stderr).toContain('index.unavailable');
+    } finally {
+      await scene.journal.admin.query(`drop owned by ${role}; drop role ${role}`);
+      await engine.remove();
+      await server.stop();
+    }
   },
   PATIENT_MS,
 );
