@@ -115,8 +115,7 @@ export interface Capabilities {
   /** Of `idempotent`: what is said of each operation of the last copy holds for every copy (docs/writing-an-adapter.md). */
   readonly lastCopyDecides?: boolean;
   readonly visible: 'on_accept' | 'at_finish';
-  /** Upper bounds of the provider; the mirror's own `batch` settings may be lower. */
-  readonly maxRows: number;
+  readonly maxRows: number; // bounds of the provider; the mirror's own `batch` settings may be lower
   readonly maxBytes: number;
   readonly maxInFlight: number;
   /** Batches that may be staged at once: jobs that the provider keeps for one account. Absent: no bound. */

@@ -28,17 +28,20 @@ const RECOVERIES: { readonly [Kind in Capabilities['recovery']]: true } = {
   lookup: true,
   manual: true,
 };
-const CAPABILITIES: { readonly [Name in keyof Capabilities]: true } = {
+const CAPABILITIES: { readonly [Name in keyof Capabilities]-?: true } = {
   strategies: true,
   explicitRemoval: true,
   batchDelivery: true,
   recovery: true,
+  lastCopyDecides: true,
   visible: true,
   maxRows: true,
   maxBytes: true,
   maxInFlight: true,
+  maxStaged: true,
   longestRequestMs: true,
   identityFolding: true,
+  lists: true,
 };
 const STEPS: { readonly [Step in Normalization]: true } = {
   trim: true,

@@ -52,7 +52,7 @@ export function findCommand(): Command {
         mirrorsArgument(text),
       ]),
     )
-    .option('--part', 'find the text as any part of a value')
+    .option('--part', 'find the text anywhere in a value')
     .option('--raw', 'take the text literally: no mirror’s rules are applied')
     .option('--limit <number>', 'members to show at most', limitArgument, 20)
     .addOption(maxLagOption());
