@@ -90,6 +90,7 @@ export class Player {
   /** @throws Error with the rule that was broken */
   async play(plan: HistoryPlan): Promise<void> {
     serial += 1;
+    this.coverage.add('histories');
     const mirror = `model-${serial}`;
     const world = new World(this.journal, mirror, plan);
     const invariants = new Invariants(this.journal, mirror, world.destination, this.#log);
