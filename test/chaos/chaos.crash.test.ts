@@ -168,12 +168,14 @@ test(
     const differences = results.flatMap(({ lane, differences: d }) =>
       d.map((what) => `${lane.name}: ${what}`),
     );
-    expect({ differences, verified, found: audit.found, offences, unforeseen }).toEqual({
+    const { surprises } = chaos;
+    expect({ differences, verified, found: audit.found, offences, unforeseen, surprises }).toEqual({
       differences: [],
       verified: [],
       found: [],
       offences: [],
       unforeseen: [],
+      surprises: [],
     });
   },
   MINUTES * 60_000 + 1_200_000,

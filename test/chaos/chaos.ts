@@ -42,6 +42,9 @@ const ACTS = {
 };
 type Act = keyof typeof ACTS;
 
+/** What a command says that cannot reach something. */
+const AWAY = /journal\.unavailable|temporal\.|index\.unavailable|cannot be reached/;
+
 export interface World {
   readonly system: System;
   readonly servers: Servers;
@@ -58,6 +61,8 @@ export class Chaos {
   /** Servers that are away, or about to be. */
   readonly #away = new Set<string>();
   #hands = 0;
+  /** Commands that failed for another reason than that something is away. */
+  readonly surprises: string[] = [];
 
   constructor(
     private readonly world: World,
@@ -277,6 +282,7 @@ export class Chaos {
     const { code, stderr } = await operator.retl(...args);
     this.#away.delete('command');
     note(`retl ${args.join(' ')}: ${code}${code === 1 ? ` ${stderr.slice(0, 300)}` : ''}`);
+    if (code === 1 && !AWAY.test(stderr)) this.surprises.push(`retl ${args.join(' ')}: ${stderr}`);
     await this.follow();
   }
 

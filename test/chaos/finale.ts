@@ -85,7 +85,8 @@ async function endOf(result: Promise<unknown>): Promise<Ending> {
 
 export function wordsOf(end: Ending): string {
   if (end.kind === 'result') return end.result.outcome;
-  if (end.kind === 'failed') return `${end.type}: ${end.message.slice(0, 160)}`;
+  // The code, and what it is about; counts and names come after it.
+  if (end.kind === 'failed') return `${end.type}: ${end.message.split(': ')[0]}`;
   return end.kind === 'unexpected' ? `unexpected: ${end.type}` : end.kind;
 }
 
@@ -170,5 +171,7 @@ export async function verify({ operator, indexes }: World): Promise<readonly str
     await insist('index', 'run', index, '--once');
     await insist('index', 'verify', index);
   }
+  await insist('log', 'compact', '--before', '1s', '--yes');
+  await insist('log', 'verify');
   return found;
 }
