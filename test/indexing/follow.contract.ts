@@ -10,6 +10,9 @@ import { compactTo } from '../support/compact.ts';
 import { afterPages, IndexScene, rows } from '../support/index-scene.ts';
 import type { IndexHome, IndexPlace } from './home.ts';
 
+/** Every step of a builder is a build of its own. */
+const PATIENT_MS = 240_000;
+
 const SAME = { kind: 'compared', missing: 0n, unexpected: 0n };
 
 export function followContract(home: IndexHome): void {
@@ -66,7 +69,9 @@ export function followContract(home: IndexHome): void {
   });
 
   describe('a builder that dies', () => {
-    test('before or after any artifact, commit or registration, another one completes the work, to the same rows', async () => {
+    test('before or after any artifact, commit or registration, another one completes the work, to the same rows', {
+      timeout: PATIENT_MS,
+    }, async () => {
       for (let n = 1; ; n += 1) {
         const name = `dies-${n}`;
         const { deps, left } = dying(scene.deps(60), n);

@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { RetlError } from '../../domain/errors.ts';
 import { ask, done, type Engine, refusal } from './ask.ts';
-import { type Directory, deleteIndex, type Place } from './directory.ts';
+import { type Directory, deleteIndex, type Place, readDirectory } from './directory.ts';
 import { HELD } from './form.ts';
 
 export const aliasOf = ({ prefix, name }: Place): string => `${prefix}${name}`;
@@ -62,15 +62,25 @@ export async function swapAlias(
   await done(engine, { method: 'POST', path: '/_aliases', body: JSON.stringify({ actions }) });
 }
 
+/** How often the directory is asked again that a promotion has changed meanwhile. */
+const LOOKS = 3;
+
 /** Puts the alias back where it does not lead to the live build, with its filter. @throws RetlError */
-export async function healAlias(engine: Engine, place: Place, { live }: Directory): Promise<void> {
-  if (live === null) return;
-  const now = await aliased(engine, place);
-  if (now.length === 1 && now[0] === live && (await isFiltered(engine, place, live))) return;
-  const answer = await ask(engine, { method: 'GET', path: `/${live}/_mapping` });
-  // A build that was deleted by hand is begun anew.
-  if (answer.status === 404) return;
-  await swapAlias(engine, place, live, now);
+export async function healAlias(engine: Engine, place: Place): Promise<void> {
+  let { live } = await readDirectory(engine, place);
+  for (let looked = 0; looked < LOOKS && live !== null; looked += 1) {
+    const now = await aliased(engine, place);
+    if (now.length === 1 && now[0] === live && (await isFiltered(engine, place, live))) return;
+    // The alias may be right, and what was read of the directory a moment too old: before the swap, and after it.
+    const before = (await readDirectory(engine, place)).live;
+    if (before === live) {
+      const answer = await ask(engine, { method: 'GET', path: `/${live}/_mapping` });
+      // A build that was deleted by hand is begun anew.
+      if (answer.status === 404) return;
+      await swapAlias(engine, place, live, now);
+    }
+    live = (await readDirectory(engine, place)).live;
+  }
 }
 
 async function isFiltered(engine: Engine, place: Place, live: string): Promise<boolean> {

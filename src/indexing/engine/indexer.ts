@@ -65,7 +65,7 @@ class EngineIndexer implements Indexer {
 
   async prepare(): Promise<void> {
     await prepareDirectory(this.engine, this.place);
-    await healAlias(this.engine, this.place, await readDirectory(this.engine, this.place));
+    await healAlias(this.engine, this.place);
   }
 
   async builds(): Promise<readonly KeptBuild[]> {
