@@ -55,7 +55,7 @@ export interface IndexProgress {
   readonly code: string | null;
 }
 
-export interface IndexResult {
-  readonly outcome: 'stopped';
-  readonly place: IndexPlace | null;
-}
+export type IndexResult =
+  | { readonly outcome: 'stopped'; readonly place: IndexPlace | null }
+  /** It had another id than the index's own, under which the index is followed; `started`: from now on. */
+  | { readonly outcome: 'handed-over'; readonly workflowId: string; readonly started: boolean };

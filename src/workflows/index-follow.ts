@@ -18,9 +18,11 @@ import {
   type IndexProgress,
   type IndexResult,
   type IndexStep,
+  indexWorkflowId,
 } from '../domain/index-messages.ts';
 import { causeOf, defect, fail } from './endings.ts';
 import { IndexControl, indexProgressQuery } from './index-control.ts';
+import { handOver } from './index-hand-over.ts';
 import { followIndex, rebuildIndex } from './index-proxies.ts';
 
 /** How long one activity replays; a message ends it sooner. */
@@ -33,7 +35,9 @@ const TRY_AGAIN_MS = 60_000;
 /** @throws ApplicationFailure `invalid` for another input; CancelledFailure where Temporal was asked to cancel */
 export async function index(input: IndexInput): Promise<IndexResult> {
   try {
-    const following = new Following(decoded(input));
+    const known = decoded(input);
+    if (workflowInfo().workflowId !== indexWorkflowId(known.index)) return await handOver(known.index);
+    const following = new Following(known);
     return await CancellationScope.nonCancellable(() => following.run());
   } catch (error) {
     throw defect(error);

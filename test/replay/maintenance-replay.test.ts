@@ -17,8 +17,7 @@ beforeAll(async () => {
   ]);
 });
 
-const replay = (bundle: WorkflowBundle, name: string) =>
-  replayOne(bundle, `maintenance-histories/${name}`, 'maintenance');
+const replay = (bundle: WorkflowBundle, name: string) => replayOne(bundle, `maintenance-histories/${name}`);
 
 test.each(NAMES)('the workflow of today replays `%s`', async (name) => {
   expect((await replay(current, name)).error).toBeUndefined();

@@ -10,12 +10,11 @@ export function historyText(name: string): Promise<string> {
   return readFile(join(import.meta.dirname, `${name}.json`), 'utf8');
 }
 
-export async function replayOne(
-  workflowBundle: WorkflowBundle,
-  name: string,
-  workflowId: string,
-): Promise<ReplayResult> {
-  const histories = [{ workflowId, history: decodeHistory(await historyText(name)) }];
+/** Under the id that it ran under, which a workflow may go by. */
+export async function replayOne(workflowBundle: WorkflowBundle, name: string): Promise<ReplayResult> {
+  const history = decodeHistory(await historyText(name));
+  const workflowId = history.events?.[0]?.workflowExecutionStartedEventAttributes?.workflowId ?? '';
+  const histories = [{ workflowId, history }];
   for await (const result of Worker.runReplayHistories({ workflowBundle }, histories)) return result;
   throw new Error('nothing was replayed');
 }

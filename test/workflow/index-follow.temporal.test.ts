@@ -48,11 +48,11 @@ afterAll(async () => {
   await scene.close();
 });
 
-const start = (name: string, input: unknown = { index: name }) =>
+const start = (name: string, workflowId = indexWorkflowId(name)) =>
   server.env.client.workflow.start(INDEX_WORKFLOW, {
-    workflowId: indexWorkflowId(name),
+    workflowId,
     taskQueue: TASK_QUEUE,
-    args: [input],
+    args: [{ index: name }],
   });
 type Handle = Awaited<ReturnType<typeof start>>;
 
@@ -109,6 +109,26 @@ test('paused it stays where it is, rebuilds when it is told to, and continues as
   await record('continued', handle.workflowId, handle.firstExecutionRunId);
   await latest.signal('stop');
   await latest.result();
+});
+
+test('under another id than the index’s own it has that one follow, or wakes it, and ends', async () => {
+  const own = server.env.client.workflow.getHandle(indexWorkflowId('scheduled'));
+  const first = await start('scheduled', 'index/scheduled-2026-11-30T15:00:00Z');
+  expect(await first.result()).toEqual({ outcome: 'handed-over', workflowId: own.workflowId, started: true });
+  await record('handed-over', first.workflowId, first.firstExecutionRunId);
+  const followed = { ...first, query: own.query.bind(own) };
+  const { place } = await until(followed, ({ phase }) => phase === 'caught-up');
+  await scene.run('e', rows(0, 3, '1'));
+  const second = await start('scheduled', 'index/scheduled-2026-11-30T16:00:00Z');
+  expect(await second.result()).toEqual({
+    outcome: 'handed-over',
+    workflowId: own.workflowId,
+    started: false,
+  });
+  await record('already-followed', second.workflowId, second.firstExecutionRunId);
+  await until(followed, (p) => p.place?.rows === `${Number(place?.rows) + 3}`);
+  await own.signal('stop');
+  expect(await own.result()).toMatchObject({ outcome: 'stopped', place: { build: place?.build } });
 });
 
 test('rolled back it stays there until somebody has it rebuilt', async () => {

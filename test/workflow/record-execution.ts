@@ -2,6 +2,7 @@
 
 import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { cacheFolder } from '../../src/dev/cache-folder.ts';
@@ -21,8 +22,11 @@ export async function recordExecution(
   const cli = await findTemporalCli(cacheFolder(ROOT), () => undefined);
   const ids = ['--workflow-id', workflowId, '--run-id', runId, '--address', address];
   const { stdout } = await promisify(execFile)(cli, ['workflow', 'show', ...ids, '--output', 'json']);
-  const scrubbed = (key: string, value: unknown) =>
-    key === 'identity' ? 'recorder' : key === 'stackTrace' ? '' : value;
+  const scrubbed = (key: string, value: unknown) => {
+    if (key === 'identity') return 'recorder';
+    if (key === 'stackTrace') return '';
+    return typeof value === 'string' ? value.replaceAll(`@${hostname()}`, '@recorder') : value;
+  };
   const { events } = JSON.parse(stdout, scrubbed) as { readonly events: readonly unknown[] };
   const file = join(ROOT, 'test', 'replay', `${name}.json`);
   await writeFile(file, `{"events":[\n${events.map((event) => JSON.stringify(event)).join(',\n')}\n]}\n`);
