@@ -3,7 +3,7 @@
 import { expectValid, loadBase } from './config/load.ts';
 import { resolveReferences, secretsOf } from './config/secrets.ts';
 import { RetlError } from './domain/errors.ts';
-import type { Options } from './domain/settings.ts';
+import type { ArtifactSettings, Options } from './domain/settings.ts';
 import { chainArtifacts, lazyArtifacts } from './indexing/artifacts/chain.ts';
 import { openArtifacts } from './indexing/artifacts/open.ts';
 import { type ArtifactOptions, artifactOptions } from './indexing/artifacts/options.ts';
@@ -16,13 +16,46 @@ export function projectArtifacts(projectDir: string, journal: JournalPool): Arti
     const { artifacts } = expectValid(await loadBase(projectDir));
     const open = async (options: ArtifactOptions) =>
       (await openArtifacts(options, journal, projectDir)).store;
-    const current = judged(projectDir, artifacts.current, 'artifacts');
-    const former = artifacts.former.map((one, n) => judged(projectDir, one, `artifacts.former[${n}]`));
+    const [current, ...former] = placesOf(artifacts).map(({ place, options }) =>
+      judged(projectDir, options, place),
+    );
+    if (current === undefined) throw new Error('there always is a current store');
     // The journal's is what a project begins with.
     const isThere = [current, ...former].some(({ type }) => type === 'journal');
     const before = isThere ? former : [...former, { type: 'journal' } as const];
     return chainArtifacts(await open(current), await Promise.all(before.map(open)));
   });
+}
+
+interface StorePlace {
+  /** In retl.yaml. */
+  readonly place: string;
+  /** As written there. */
+  readonly options: Options;
+}
+
+/** The current one first. */
+function placesOf({ current, former }: ArtifactSettings): readonly StorePlace[] {
+  const before = former.map((options, n) => ({ place: `artifacts.former[${n}]`, options }));
+  return [{ place: 'artifacts', options: current }, ...before];
+}
+
+/** The stores that retl.yaml names, each by itself, to be looked at. */
+export function storesToLookAt(projectDir: string, settings: ArtifactSettings, journal: JournalPool) {
+  return placesOf(settings).map(({ place, options }) => ({
+    place,
+    /** Asks it for what it holds. @returns its type. @throws RetlError */
+    async look(): Promise<string> {
+      const chosen = judged(projectDir, options, place);
+      const { store, close } = await openArtifacts(chosen, journal, projectDir);
+      try {
+        await store.list(null, 1);
+      } finally {
+        close();
+      }
+      return chosen.type;
+    },
+  }));
 }
 
 /** @throws RetlError `artifact.misconfigured`, which names the option and no value; `config.secret` */

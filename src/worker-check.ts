@@ -14,6 +14,7 @@ import type { JournalPool } from './journal/runs.ts';
 import { type Standing, standingOf } from './journal/standing.ts';
 import { requireBaseline, requireOwnTarget, requireStrategy } from './planning/admissible.ts';
 import { tellPlan } from './planning/tell-plan.ts';
+import { checkIndexes } from './worker-check-indexes.ts';
 import { configurationOf, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
 /** Prints findings as JSON lines; resolves to whether all is well. */
@@ -58,6 +59,10 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     hasJournal = line.kind === 'passed';
     say(line);
   }
+  if (names.length === 0 && hasJournal)
+    await withJournal(setup, project.settings, async (journal) => {
+      for await (const line of checkIndexes(setup.projectDir, project.settings, journal)) say(line);
+    });
   const deps = {
     sources: SOURCES,
     destinations: setup.destinations,

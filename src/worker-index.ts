@@ -59,7 +59,12 @@ function replayDeps(projectDir: string, journal: JournalPool): ReplayDeps {
   return { journal, artifacts: projectArtifacts(projectDir, journal), builder, now: () => Date.now() };
 }
 
-async function openIndexer(projectDir: string, index: IndexSettings, journalUrl: string): Promise<Indexer> {
+/** Connects when it is first asked something. @throws RetlError `config.secret`, `index.misconfigured` */
+export async function openIndexer(
+  projectDir: string,
+  index: IndexSettings,
+  journalUrl: string,
+): Promise<Indexer> {
   const { env, readFile } = secretsOf(projectDir);
   const { name, schema, holdsLog, engine } = index;
   if (engine === null) {

@@ -106,16 +106,23 @@ export async function* attempt(
   mirror: string | null,
   subject: CheckSubject,
   work: () => Promise<string>,
+  path: string | null = null,
 ): AsyncGenerator<CheckLine, void> {
   try {
     yield { kind: 'passed', mirror, subject, facts: await work() };
   } catch (error) {
-    yield problemOf(mirror, subject, error);
+    yield problemOf(mirror, subject, error, path);
   }
 }
 
-export function problemOf(mirror: string | null, subject: CheckSubject, error: unknown): CheckLine {
-  const base = { kind: 'problem', mirror, subject, place: null, path: null } as const;
+/** @param path of what it is about in retl.yaml */
+export function problemOf(
+  mirror: string | null,
+  subject: CheckSubject,
+  error: unknown,
+  path: string | null = null,
+): CheckLine {
+  const base = { kind: 'problem', mirror, subject, place: null, path } as const;
   if (error instanceof RetlError) {
     const { meaning, remedy } = ERROR_CODES[error.code];
     return {

@@ -1,6 +1,14 @@
 /** What `retl check` reports: one line per finding, value-free, printed as JSON by the worker that does the checking. */
 
-export type CheckSubject = 'configuration' | 'journal' | 'temporal' | 'source' | 'mapping' | 'destination';
+export type CheckSubject =
+  | 'configuration'
+  | 'journal'
+  | 'temporal'
+  | 'source'
+  | 'mapping'
+  | 'destination'
+  | 'artifacts'
+  | 'index';
 
 /** Something that is wrong. */
 export interface CheckProblem {
@@ -10,7 +18,7 @@ export interface CheckProblem {
   readonly subject: CheckSubject;
   /** Stable: a code of errors.ts, or an adapter's reason code. */
   readonly code: string;
-  /** File and place where there is one: `mirrors/vip.yaml:5:7`, and the path in the document. */
+  /** File and place where there is one: `mirrors/vip.yaml:5:7`, and the path in the document, such as `indexes.people`. */
   readonly place: string | null;
   readonly path: string | null;
   readonly message: string;

@@ -86,6 +86,8 @@ export interface Indexer {
   readonly definition: IndexDefinition;
   /** Whether a build needs all of the log, so that compaction is held back. */
   readonly holdsLog: boolean;
+  /** Looks whether it could be built there, as far as that can be seen without changing anything. */
+  look(): Promise<void>;
   /** Creates what there must be before a build; harmless where it is there. */
   prepare(): Promise<void>;
   /** The builds that are not retired: one of each state at most. */

@@ -9,14 +9,14 @@ import { stop } from '../domain/checkpoint-validation.ts';
 import { RetlError } from '../domain/errors.ts';
 import { type BuildId, type LogPosition, logPosition, type Sha256, sha256FromHex } from '../domain/ids.ts';
 import type { ArtifactStore } from '../journal/artifact-store.ts';
-import { logStateAt, putCheckpoint } from '../journal/checkpoints.ts';
-import { logHead } from '../journal/log.ts';
+import { putCheckpoint } from '../journal/checkpoints.ts';
 import { entryAt, logLag } from '../journal/log-reader.ts';
 import type { Queryable } from '../journal/pool.ts';
-import { checkResume, refusalOf, storeCheckpoint } from './checkpoints.ts';
+import { refusalOf, storeCheckpoint } from './checkpoints.ts';
 import type { Batch, Indexer, OwnBuild } from './indexer.ts';
 import { LogSource } from './log-source.ts';
 import { newBuild } from './new-build.ts';
+import { refuseResume } from './resume.ts';
 
 export interface ReplayDeps {
   readonly journal: Queryable;
@@ -137,38 +137,10 @@ function isThere({ goal, mark }: OwnBuild): boolean {
 
 /** `null`: it may. */
 async function mayGoOn(deps: ReplayDeps, indexer: Indexer, build: OwnBuild): Promise<Refusal | null> {
-  const { journal, artifacts } = deps;
-  const { mark } = build;
-  if (mark === null) return mayLoad(deps, indexer, build);
-  const validation = await checkResume(journal, artifacts, mark, indexer.definition);
-  if (validation.kind === 'refused') return validation;
-  const otherRows = await rowsOfOtherLog(deps, build);
-  if (otherRows !== null) return otherRows;
+  const refusal = await refuseResume(deps, indexer.definition, build);
+  if (refusal !== null || build.mark === null) return refusal;
   // The registry may not have heard of it: its builder died in between. It is a repetition otherwise.
-  return register(deps, build, mark);
-}
-
-/** Rows past the checkpoint, of a builder that died, are written over only by the entries that they came from. */
-async function rowsOfOtherLog({ journal }: ReplayDeps, { ahead }: OwnBuild): Promise<Refusal | null> {
-  if (ahead === null) return null;
-  const { position, entryHash } = ahead;
-  const { head, entryHash: now } = await logStateAt(journal, position, null);
-  const details = { rule: 'rows-ahead', position: `${position}` };
-  if (position > head) return stop('index.ahead-of-log', { ...details, head: `${head}` });
-  return now === entryHash ? null : stop('index.log-diverged', details);
-}
-
-/** A build without a checkpoint has nothing yet that could not be made anew. */
-async function mayLoad(deps: ReplayDeps, indexer: Indexer, build: OwnBuild): Promise<Refusal | null> {
-  const { logId } = await logHead(deps.journal);
-  if (build.logId !== logId) return stop('index.other-log', { built_from: build.logId, log: logId });
-  const { definition } = indexer;
-  const same =
-    build.definition.schemaVersion === definition.schemaVersion &&
-    build.definition.fingerprint === definition.fingerprint;
-  if (same) return null;
-  const details = { built_at: build.definition.schemaVersion, now: definition.schemaVersion };
-  return { kind: 'refused', code: 'index.schema-changed', remedy: 'full-replay', details };
+  return register(deps, build, build.mark);
 }
 
 async function register(deps: ReplayDeps, build: OwnBuild, mark: CheckpointMark): Promise<Refusal | null> {

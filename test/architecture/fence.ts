@@ -90,6 +90,7 @@ const COMPOSITION: { readonly [file: string]: { readonly never: readonly string[
   'worker-index.ts': { never: ['client', 'cli', 'dev'] },
   'worker-baseline.ts': { never: ['client', 'cli', 'dev'] },
   'worker-check.ts': { never: ['client', 'cli', 'dev'] },
+  'worker-check-indexes.ts': { never: ['client', 'cli', 'dev'] },
   'worker-log.ts': { never: ['client', 'cli', 'dev'] },
   'worker-metrics.ts': { never: ['client', 'cli', 'dev'] },
   'worker-load.ts': { never: ['client', 'cli', 'dev', 'journal', 'activities'] },

@@ -18,7 +18,8 @@ export function checkCommand(): Command {
       summary: 'check configuration, source, mapping and destination',
       description:
         'Checks the configuration with every error at once, that every secret is there, the source’s query without reading ' +
-        'a row, the mapping against its columns, and the rights at the destination without writing. Changes nothing.',
+        'a row, the mapping against its columns, and the rights at the destination without writing; of the whole project also ' +
+        'where indexes live and checkpoints are kept. Changes nothing.',
       examples: [
         ['retl check', 'the whole project'],
         ['retl check vip-customers', 'one mirror'],
@@ -31,7 +32,16 @@ export function checkCommand(): Command {
   return addSelection(command);
 }
 
-const subject = z.enum(['configuration', 'journal', 'temporal', 'source', 'mapping', 'destination']);
+const subject = z.enum([
+  'configuration',
+  'journal',
+  'temporal',
+  'source',
+  'mapping',
+  'destination',
+  'artifacts',
+  'index',
+]);
 const line: z.ZodType<CheckLine> = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('problem'),
@@ -88,5 +98,9 @@ function show(output: Output, found: CheckLine): void {
     return;
   }
   const mark = output.style('red', 'error');
-  showProblem(output, { mark, ...found, place: found.place ?? about, path: found.path ?? found.code });
+  const place = found.place ?? about;
+  // What is wrong with a place of a file is told in words; with a system, by a code, too.
+  const path =
+    found.place === null ? [found.path, found.code].filter(Boolean).join(' ') : (found.path ?? found.code);
+  showProblem(output, { mark, ...found, place, path });
 }

@@ -63,6 +63,12 @@ class EngineIndexer implements Indexer {
     this.definition = engineDefinition(place.name, form);
   }
 
+  /** What its user may write shows when it writes: the two engines have no question for it in common. */
+  async look(): Promise<void> {
+    await done(this.engine, { method: 'GET', path: '/' });
+    await aliased(this.engine, this.place);
+  }
+
   async prepare(): Promise<void> {
     await prepareDirectory(this.engine, this.place);
     await healAlias(this.engine, this.place);

@@ -13,6 +13,7 @@ import type { Applied, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../i
 import { buildTable, insertBuild, type KeptBuild, lockBuild, readBuilds, writeBuild } from './builds.ts';
 import { inTransaction, openIndexDatabase, query } from './database.ts';
 import { makeKeys, type TableKind } from './kind.ts';
+import { lookAt } from './look.ts';
 import { openScratch } from './scratch.ts';
 
 export interface PostgresIndexOptions {
@@ -46,6 +47,7 @@ export function postgresIndexer(options: PostgresIndexOptions): Indexer {
   return {
     definition,
     holdsLog,
+    look: () => lookAt(pool, options.schema, name),
     async prepare() {
       await prepare(pool, options.schema);
       // What a builder has retired and not lived to drop.
