@@ -1,8 +1,8 @@
 /** Holds an index to the log: what replaying it gives now, row by row, beside what stands in the live build. */
 
-import { type Refusal, stop } from '../domain/checkpoint-validation.ts';
+import { type Refusal, refuseLog, stop } from '../domain/checkpoint-validation.ts';
 import { type LogPosition, logPosition } from '../domain/ids.ts';
-import { logHead } from '../journal/log.ts';
+import { logStateAt } from '../journal/checkpoints.ts';
 import type { Comparison, Indexer, OwnBuild, Scratch } from './indexer.ts';
 import { LogSource } from './log-source.ts';
 import { beginning } from './new-build.ts';
@@ -20,18 +20,27 @@ export async function verifyIndex(deps: ReplayDeps, indexer: Indexer): Promise<V
   const { name } = indexer.definition;
   const live = (await indexer.builds()).find(({ state }) => state === 'live');
   if (live === undefined || live.mark === null) return stop('index.not-built', { index: name });
-  const { logId, earliest } = await logHead(deps.journal);
-  if (live.logId !== logId) return stop('index.other-log', { built_from: live.logId, log: logId });
   const { position } = live.mark;
+  const log = await logStateAt(deps.journal, position, null);
+  const refused = refuseLog(live.mark, log) ?? otherForm(live, indexer);
+  if (refused !== null) return refused;
   const snapshot = await beginning(deps.journal);
   if (position < (snapshot?.boundary ?? 0n))
-    return stop('index.past-compaction', { position: `${position}`, earliest: `${earliest}` });
+    return stop('index.past-compaction', { position: `${position}`, earliest: `${log.earliest}` });
   const scratch = await indexer.scratch(live, snapshot?.boundary ?? null);
   try {
     return await compared(deps, scratch, live, position, snapshot);
   } finally {
     await scratch.close();
   }
+}
+
+/** Rows of another form than this release's are no match for what it would replay. */
+function otherForm({ definition: built }: OwnBuild, { definition: now }: Indexer): Refusal | null {
+  if (built.schemaVersion !== now.schemaVersion)
+    return stop('index.schema-changed', { built_at: built.schemaVersion, now: now.schemaVersion });
+  if (built.fingerprint === now.fingerprint) return null;
+  return stop('index.definition-changed', { index: now.name, schema_version: now.schemaVersion });
 }
 
 async function compared(
