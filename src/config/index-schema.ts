@@ -3,7 +3,8 @@
 import { z } from 'zod';
 import { INDEX_NAME } from '../domain/index-messages.ts';
 import type { EngineSettings, IndexSettings } from '../domain/settings.ts';
-import { REFERENCE_FORMS, referencesIn } from './secrets.ts';
+import { REFERENCE_FORMS } from './secrets.ts';
+import { isPlainHttp, mayBeCertificate, mayBeHttpUrl } from './url-text.ts';
 
 const DEFAULT_SCHEMA = 'retl_index';
 const KINDS = ['membership-search', 'membership-history'] as const;
@@ -111,6 +112,8 @@ const fitting = z.superRefine(
             'is for an index in a search engine',
             'Set `engine` to opensearch or elasticsearch, or remove it.',
           );
+      if (/^https?:/i.test(String(index.url ?? '')))
+        fault('url', 'is no URL of a PostgreSQL database', 'Set `engine` to opensearch or elasticsearch.');
       return;
     }
     if (index.kind === 'membership-history')
@@ -123,34 +126,25 @@ const fitting = z.superRefine(
       fault('schema', 'is for an index in PostgreSQL', 'Use `prefix` for names in a search engine.');
     if (index.url === undefined)
       fault('url', 'is needed for a search engine', 'Set `url`, such as https://search.example.org:9200.');
-    else if (!mayBeUrl(index.url))
-      fault('url', 'must be an http or https URL', 'Give user and password as `username` and `password`.');
-    else if (isPlain(index.url) && index.allow_plain_http !== true)
+    else if (!mayBeHttpUrl(index.url))
+      fault(
+        'url',
+        'must be an http or https URL without query and fragment',
+        'Give user and password as `username` and `password`.',
+      );
+    else if (isPlainHttp(index.url) && index.allow_plain_http !== true)
       fault('url', 'may be plain http on this machine only', 'Use https, or set `allow_plain_http: true`.');
     if (index.username !== undefined && index.password === undefined)
       fault('password', 'is missing beside `username`', 'Give both or neither.');
     if (index.password !== undefined && index.username === undefined)
       fault('username', 'is missing beside `password`', 'Give both or neither.');
+    if (!mayBeCertificate(index.ca))
+      fault('ca', 'must be one or more certificates in PEM', `Write ${REFERENCE_FORMS}.`);
     if (index.api_key !== undefined && index.username !== undefined)
       fault('api_key', 'stands beside `username`', 'Give the one or the other.');
   },
   { when: ({ value }) => typeof value === 'object' && value !== null },
 );
-
-/** A URL that is, or has in it, a reference is judged where that is resolved. */
-function mayBeUrl(url: string): boolean {
-  if (typeof url !== 'string' || referencesIn(url).length > 0) return true;
-  if (!URL.canParse(url)) return false;
-  return /^https?:$/.test(new URL(url).protocol);
-}
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
-
-function isPlain(url: string): boolean {
-  if (typeof url !== 'string' || referencesIn(url).length > 0) return false;
-  const { protocol, hostname } = new URL(url);
-  return protocol === 'http:' && !LOOPBACK.test(hostname);
-}
 
 export const indexesInput = z
   .record(

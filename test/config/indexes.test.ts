@@ -33,6 +33,17 @@ test.each([
     '{ kind: membership-search, shards: 2 }',
     ['indexes.people.shards: This is for an index in a search engine'],
   ],
+  [
+    '{ kind: membership-search, url: "https://search" }',
+    ['indexes.people.url: This is no URL of a PostgreSQL database'],
+  ],
+  [
+    `{ ${SEARCH}, url: "https://search/?canary=1", ca: canary }`,
+    [
+      'indexes.people.url: This must be an http or https URL without query and fragment',
+      'indexes.people.ca: This must be one or more certificates in PEM',
+    ],
+  ],
   [`{ ${SEARCH} }`, ['indexes.people.url: `url` is missing']],
   [`{ ${SEARCH}, url: "ftp://search" }`, ['indexes.people.url: This must be an http or https URL']],
   [
