@@ -112,13 +112,17 @@ async function find(indexes: Indexes, order: Extract<AskOrder, { kind: 'find' }>
   const answer = await firstOf(indexes, 'membership-search', maxLag, (reader) =>
     searching(reader).search(search),
   );
-  const { found, more, source } = answer ?? (await fromJournal(indexes.journal, search));
+  const told = answer ?? (await fromJournal(indexes.journal, search));
+  if (told.kind === 'too-long') return say(told);
+  const { found, more, source } = told;
   for (const member of found) say({ kind: 'member', member: toldMember(member) });
   say({ kind: 'found', source, more });
 }
 
 async function fromJournal(journal: JournalPool, search: Search) {
-  const { position, ...rest } = await findMembers(journal, search);
+  const answer = await findMembers(journal, search);
+  if (answer.kind === 'too-long') return answer;
+  const { position, ...rest } = answer;
   return { ...rest, source: sourceOf(null, { position, lag: { positions: 0n, ms: 0 } }) };
 }
 

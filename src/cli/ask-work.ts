@@ -51,6 +51,7 @@ const line: z.ZodType<AskLine> = z.discriminatedUnion('kind', [
     source,
     since: z.object({ position: u64, at: z.string() }).nullable(),
   }),
+  z.object({ kind: z.literal('too-long'), ms: z.number() }),
   z.object({ kind: z.literal('refused'), ...toldError }),
 ]);
 
@@ -68,6 +69,14 @@ export async function askIndexes(project: Project, order: AskOrder): Promise<rea
   const exit = await askWorker(['--project', project.dir, JSON.stringify(order)], line, hear, 'worker-ask');
   const [refused] = refusals;
   if (refused !== undefined) throw refused;
+  const late = answers.find((answer) => answer.kind === 'too-long');
+  if (late !== undefined)
+    throw new Refusal(
+      EXIT.failure,
+      'find-too-long',
+      `The journal holds more than could be looked through in ${late.ms / 1_000} s${passedWords(answers)}.`,
+      'Have an index of the kind membership-search (docs/indexes.md), name mirrors with --mirror, or give a whole identity as a JSON object, which is looked up.',
+    );
   if (exit === EXIT.ok) return answers;
   throw new Refusal(
     exit,
@@ -82,6 +91,12 @@ export function sourceWords({ index, position, lag }: Source, passed: readonly P
   const behind = lag.positions === '0' ? '' : `, ${lag.positions} positions (${lag.ms} ms) behind`;
   const who = index === null ? 'the journal' : `the index ${index}`;
   return [`As of log position ${position}${behind}, from ${who}.`, ...passed.map(passedLine)].join('\n');
+}
+
+/** Why it was the journal that was asked. */
+function passedWords(answers: readonly AskAnswer[]): string {
+  const passed = answers.flatMap((one) => (one.kind === 'passed-over' ? [`${one.index}: ${one.code}`] : []));
+  return passed.length === 0 ? ', and no index can be asked' : ` (${passed.join(', ')})`;
 }
 
 export function passedLine({ index, code }: Omit<PassedOver, 'kind'>): string {

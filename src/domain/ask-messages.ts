@@ -62,6 +62,8 @@ export type AskLine =
   /** An index that cannot answer, and why. */
   | { readonly kind: 'passed-over'; readonly index: string; readonly code: ErrorCode }
   | { readonly kind: 'member'; readonly member: ToldMember }
+  /** The journal could not be looked through in this time, and says nothing. */
+  | { readonly kind: 'too-long'; readonly ms: number }
   /** Ends what was found. */
   | { readonly kind: 'found'; readonly source: Source; readonly more: boolean }
   | {

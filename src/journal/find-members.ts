@@ -1,7 +1,7 @@
 /**
  * Who is in which mirrors, by hash or by a text of the identity, from the membership itself: what an index of the kind
  * `membership-search` that has caught up would say. For those who may read values. A hash is looked up; a text is looked for in
- * everything that is held, which takes the longer the more that is, and no more memory.
+ * everything that is held, which takes the longer the more that is, and no more memory; the time for it is bounded.
  */
 
 import type pg from 'pg';
@@ -16,6 +16,7 @@ import {
   targetId,
 } from '../domain/ids.ts';
 import { big, flag, type Row, text } from './decode.ts';
+import { JournalError } from './errors.ts';
 import { heldValues } from './held-members.ts';
 import { logHead, operationRows } from './log.ts';
 import { heldSince } from './member-changes.ts';
@@ -24,6 +25,7 @@ import { consistently, type Queryable, run } from './pool.ts';
 import { hasText } from './text-filter.ts';
 
 export interface FoundInJournal {
+  readonly kind: 'found';
   /** The head of the log, as of which this is. */
   readonly position: LogPosition;
   /** In order of identity hash and target. */
@@ -31,18 +33,51 @@ export interface FoundInJournal {
   readonly more: boolean;
 }
 
+/** More is held than could be looked through in the time, in ms. */
+export interface FoundNothingInTime {
+  readonly kind: 'too-long';
+  readonly ms: number;
+}
+
+/** Somebody waits for it at a terminal, and what it sees is kept from vacuum as long. */
+const WITHIN_MS = 60_000;
+/** `query_canceled`: by the time limit of its statement. */
+const OUT_OF_TIME = '57014';
+
 /** @throws JournalError */
-export function findMembers(pool: pg.Pool, search: Search): Promise<FoundInJournal> {
+export async function findMembers(
+  pool: pg.Pool,
+  search: Search,
+  withinMs: number = WITHIN_MS,
+): Promise<FoundInJournal | FoundNothingInTime> {
+  try {
+    return await searching(pool, search, performance.now() + withinMs);
+  } catch (error) {
+    if (error instanceof JournalError && error.sqlState === OUT_OF_TIME)
+      return { kind: 'too-long', ms: withinMs };
+    throw error;
+  }
+}
+
+/** Has the next statement end with the time that is left. @throws JournalError where none is */
+async function limit(db: Queryable, until: number): Promise<void> {
+  const left = Math.floor(until - performance.now());
+  if (left < 1) throw new JournalError('unavailable', OUT_OF_TIME, 'the time for the search is over');
+  await run(db, `set local statement_timeout = ${left}`);
+}
+
+function searching(pool: pg.Pool, search: Search, until: number): Promise<FoundInJournal> {
   return consistently(pool, async (db) => {
     const { position } = await logHead(db);
     const first = new First(search.limit + 1);
     for (const target of await targetsOf(db, search.mirrors)) {
       for (const hash of search.hashes) await look(db, first, target, hash);
-      if (search.text !== null) await lookThrough(db, first, target, search.text);
+      if (search.text !== null) await lookThrough(db, first, target, search.text, until);
     }
+    await limit(db, until);
     const members: FoundMember[] = [];
     for (const candidate of first.taken.slice(0, search.limit)) members.push(await told(db, candidate));
-    return { position, found: members, more: first.taken.length > search.limit };
+    return { kind: 'found', position, found: members, more: first.taken.length > search.limit };
   });
 }
 
@@ -101,18 +136,28 @@ async function look(db: Queryable, first: First, of: Target, identityHash: Sha25
 }
 
 /** Each run that something is held by, in turn: what its operations give that have the text, if they still are what is held. */
-async function lookThrough(db: Queryable, first: First, of: Target, searched: SearchedText): Promise<void> {
+async function lookThrough(
+  db: Queryable,
+  first: First,
+  of: Target,
+  searched: SearchedText,
+  until: number,
+): Promise<void> {
   const folded = await isFolded(db, of.target);
   for (const row of await run(db, runsHolding(of.target, folded), [of.target])) {
     const query = await candidatesQuery(db, big(row, 'run_id'), of.target, folded);
     await run(db, `declare candidates no scroll cursor for ${query}`, [coarseSign(searched)]);
-    let page = await run(db, NEXT);
+    const next = async () => {
+      await limit(db, until);
+      return run(db, NEXT);
+    };
+    let page = await next();
     while (page.length > 0) {
       for (const found of page)
         if (identityHas(text(found, 'identity'), searched)) await look(db, first, of, hashIn(found));
       const last = page.at(-1);
       // What follows in this run comes later still.
-      page = last !== undefined && first.wants(of.target, hashIn(last)) ? await run(db, NEXT) : [];
+      page = last !== undefined && first.wants(of.target, hashIn(last)) ? await next() : [];
     }
     await run(db, 'close candidates');
   }

@@ -31,6 +31,27 @@ test('the mirror in README is valid as it stands', async () => {
   expect(await problemsOf(files, { env: SECRETS })).toEqual([]);
 });
 
+test.each([
+  ['docs/configuration.md', 1],
+  ['docs/indexes.md', 3],
+])(
+  'every example of indexes and of artifacts in %s is valid beside the one of retl.yaml',
+  async (path, count) => {
+    const [retlYaml = ''] = blocks(page('docs/configuration.md'), 'yaml');
+    const examples = blocks(page(path), 'yaml').filter((block) => /^(?:indexes|artifacts):/m.test(block));
+    expect(examples).toHaveLength(count);
+    const env: { [name: string]: string } = { ...SECRETS };
+    for (const name of ['REPORTS_URL', 'SEARCH_USER', 'SEARCH_PASSWORD', 'SEARCH_KEY']) env[name] = 'set';
+    for (const example of examples)
+      expect(
+        await problemsOf(
+          { 'retl.yaml': `${retlYaml}\n${example}` },
+          { env, files: { 'search-ca.pem': 'set' } },
+        ),
+      ).toEqual([]);
+  },
+);
+
 test.each(pages())('every link of %s leads to a file', (path) => {
   const links = [...page(path).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)].map((match) => match[1] ?? '');
   const files = links.filter((link) => !/^[a-z]+:/.test(link));

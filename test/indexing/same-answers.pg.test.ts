@@ -69,7 +69,9 @@ async function compareAll(): Promise<void> {
   const { runtime } = scene.journal;
   for (const id of IDS) {
     const fromIndex = await asked(runtime, 0, () => people.search(search(id)));
-    const { position, found, more } = await findMembers(runtime, search(id));
+    const fromJournal = await findMembers(runtime, search(id));
+    if (fromJournal.kind !== 'found') throw new Error(fromJournal.kind);
+    const { position, found, more } = fromJournal;
     expect(fromIndex, id).toEqual({ kind: 'answered', position, lag: { positions: 0n, ms: 0 }, found, more });
     for (const mirror of MIRRORS) {
       const target = await targetOf(runtime, mirror);

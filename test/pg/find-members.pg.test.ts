@@ -6,5 +6,9 @@ import { describeSearch } from '../contract/search-reader.contract.ts';
 describeSearch('the journal', async ({ journal: { runtime } }) => ({
   catchUp: async () => undefined,
   close: async () => undefined,
-  search: async (search) => findMembers(runtime, search),
+  search: async (search) => {
+    const answer = await findMembers(runtime, search);
+    if (answer.kind !== 'found') throw new Error(answer.kind);
+    return answer;
+  },
 }));

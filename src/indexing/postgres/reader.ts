@@ -119,28 +119,30 @@ const MEMBER = `mirror, target_id, encode(identity_hash, 'hex') as identity_hash
   encode(payload_hash, 'hex') as payload_hash, run_id, position, accepted_at, since, since_at`;
 
 /** Each of the ways has an index of its own, but for a part of a value. What they find is held against the text once more. */
-function searchSql(schema: string, { table }: KeptBuild, { text: searched }: Search): string {
+export function searchStatement(rows: string, { hashes, mirrors, text: searched }: Search) {
+  const values: unknown[] = [hashes.map(hashBytes), mirrors];
+  if (searched !== null)
+    values.push(searched.match === 'value' ? keptWord(searched.folded) : coarseSign(searched));
   const way =
     searched === null
       ? ''
       : searched.match === 'value'
         ? 'or word = $3 or more @> array[$3]'
         : `or ${hasText('identity', '$3')}`;
-  return `select ${MEMBER} from ${schema}.rows_${table}
+  const text = `declare found no scroll cursor for select ${MEMBER} from ${rows}
     where (identity_hash = any($1) ${way}) and ($2::text[] is null or mirror = any($2)) order by identity_hash, target_id`;
+  return { text, values };
 }
 
 async function searchRows(
   client: pg.PoolClient,
   { schema }: PostgresReaderOptions,
-  build: KeptBuild,
+  { table }: KeptBuild,
   search: Search,
 ): Promise<readonly FoundMember[]> {
-  const { hashes, mirrors, text: searched, limit } = search;
-  const values: unknown[] = [hashes.map(hashBytes), mirrors];
-  if (searched !== null)
-    values.push(searched.match === 'value' ? keptWord(searched.folded) : coarseSign(searched));
-  await query(client, `declare found no scroll cursor for ${searchSql(schema, build, search)}`, values);
+  const { hashes, text: searched, limit } = search;
+  const { text: declaration, values } = searchStatement(`${schema}.rows_${table}`, search);
+  await query(client, declaration, values);
   const found: FoundMember[] = [];
   for (;;) {
     const page = await query(client, `fetch ${Math.min(PAGE, limit + 1)} from found`);
