@@ -32,9 +32,27 @@ interface Read {
   readonly content: ReplyContent;
 }
 
-/** What a job that has ended tells of its rows, from all pages; `null`: nothing that could be attributed. */
-interface EndedJob extends Read {
+/** The last answer about a job that has ended. */
+interface AskedJob extends Read {
+  readonly id: string;
+  readonly failed: boolean;
+}
+
+interface Told extends Read {
+  /** From all pages; `null`: nothing that could be attributed. */
   readonly rows: readonly ListedRow[] | null;
+}
+
+interface EndedJob extends Told {
+  readonly failed: boolean;
+}
+
+/** Of an operation that a failed job names, and has no outcome for. */
+const UNTOUCHED: OperationOutcome = { kind: 'not-applied', code: 'job-failed' };
+
+/** Under a state that says "failed, nothing applied" an accepted row is a contradiction. */
+function claims({ rows }: EndedJob): boolean {
+  return rows?.some(({ outcome }) => outcome?.kind === 'accepted') === true;
 }
 
 export class JobReader {
@@ -50,41 +68,72 @@ export class JobReader {
     this.#now = now;
   }
 
-  /** Asks for each job of a batch; the first that has not ended well answers for the batch. */
+  /**
+   * Asks what each job has come to, and reads results where none of them runs any more: what one of them says proves nothing
+   * of what another has applied.
+   */
   async poll(work: StagedWork): Promise<PollOutcome> {
-    const done: EndedJob[] = [];
-    for (const job of work.jobIds) {
-      const { request } = this.#jobs.results;
-      const asked = await this.#ask(this.#jobs.poll, job, work, request === undefined);
-      if (asked.kind !== 'read') return asked;
-      const state = at(asked.content.kind === 'json' ? asked.content.value : undefined, this.#jobs.state.at);
-      const ended = await this.#hasEnded(state, asked, work);
-      if (ended !== null) return ended;
-      const results = request === undefined ? asked : await this.#ask(request, job, work, true);
-      if (results.kind !== 'read') return results;
-      const told = await this.#withRows(results, work);
-      if (told.kind !== 'read') return told;
-      done.push(told);
+    const asked: AskedJob[] = [];
+    let missing: PollOutcome | null = null;
+    for (const id of work.jobIds) {
+      const read = await this.#askState(id, work);
+      if (read.kind === 'missing') missing ??= read;
+      else if (read.kind === 'read') asked.push(read);
+      else return read;
     }
-    return this.#settle(done, work);
+    if (missing !== null) return missing;
+    const ended: EndedJob[] = [];
+    for (const job of asked) {
+      const told = await this.#results(job, work);
+      if (told.kind !== 'read') return told;
+      ended.push(told);
+    }
+    return ended.some(({ failed }) => failed) ? this.#settleFailed(ended, work) : this.#settle(ended, work);
   }
 
-  /** `null`: the job is done, and its results are to be read. */
-  async #hasEnded(state: unknown, asked: Read, work: StagedWork): Promise<PollOutcome | null> {
+  /** `read`: the job has ended, one way or the other. */
+  async #askState(id: string, work: StagedWork): Promise<PollOutcome | AskedJob> {
+    const asked = await this.#ask(this.#jobs.poll, id, work, this.#jobs.results.request === undefined);
+    if (asked.kind !== 'read') return asked;
+    const state = at(asked.content.kind === 'json' ? asked.content.value : undefined, this.#jobs.state.at);
     const { running, done, failed } = this.#jobs.state;
     const is = (values: readonly unknown[]) => values.includes(state);
-    if (is(done)) return null;
     if (is(running)) return this.#wait(work, asked.reply);
-    if (!is(failed)) return { kind: 'unknown', code: 'job-state-not-understood' };
-    // Failed as a whole, and yet it may tell of each operation what became of it.
-    const told = await this.#withRows(asked, work);
-    if (told.kind !== 'read') return told;
-    const settled = work.jobIds.length === 1 ? this.#settle([told], work) : null;
+    if (is(done) || is(failed)) return { ...asked, id, failed: !is(done) };
+    return { kind: 'unknown', code: 'job-state-not-understood' };
+  }
+
+  /** A job that has failed as a whole may yet tell, in the answer of the poll, what became of each operation. */
+  async #results(job: AskedJob, work: StagedWork): Promise<PollOutcome | EndedJob> {
+    const { request } = this.#jobs.results;
+    const first = request === undefined || job.failed ? job : await this.#ask(request, job.id, work, true);
+    if (first.kind !== 'read') return first;
+    const told = await this.#withRows(first, work);
+    return told.kind === 'read' ? { ...told, failed: job.failed } : told;
+  }
+
+  /** Some of the jobs have failed, or the only one. */
+  #settleFailed(ended: readonly EndedJob[], work: StagedWork): PollOutcome {
+    const asWhole = ended.every(({ failed }) => failed);
+    const believed = ended.map((job) => this.#believed(job, asWhole));
+    const settled =
+      'per_request' in this.#jobs.results || work.operations === null ? null : this.#settle(believed, work);
     if (settled?.kind === 'settled') return settled;
-    // Under a state that says "failed, nothing applied" an accepted row is a contradiction.
-    const claims = told.rows?.some(({ outcome }) => outcome?.kind === 'accepted') === true;
-    if (this.#jobs.failed === 'unknown' || claims) return { kind: 'missing', code: 'job-failed' };
-    return { kind: 'refused', code: 'job-failed', reason: reasonOf(asked.reply, this.#client) };
+    const [first] = ended;
+    const refused = asWhole && this.#jobs.failed === 'not_applied' && !ended.some(claims);
+    // Which members a failed job took, and did not tell of, nobody knows: another one may have applied them.
+    if (first === undefined || !refused) return { kind: 'missing', code: 'job-failed' };
+    return { kind: 'refused', code: 'job-failed', reason: reasonOf(first.reply, this.#client) };
+  }
+
+  /**
+   * What the rows of a job say. Where failed jobs have applied nothing, on the user's word, a row without a yes or no was not applied; a
+   * row that claims success contradicts that. Where all have failed that word is about the request `asWhole`, which can never succeed.
+   */
+  #believed(job: EndedJob, asWhole: boolean): EndedJob {
+    const rows = job.failed ? (job.rows ?? []) : job.rows;
+    if (!job.failed || asWhole || this.#jobs.failed !== 'not_applied' || claims(job)) return { ...job, rows };
+    return { ...job, rows: rows?.map((row) => ({ ...row, outcome: row.outcome ?? UNTOUCHED })) ?? null };
   }
 
   #wait({ jobIds, receipt }: StagedWork, reply: Reply): PollOutcome {
@@ -115,7 +164,7 @@ export class JobReader {
    * The rows of every page, each held only until its rows are read. A page that does not come leaves the job as it was, and all of
    * them are read anew; where more rows are told of than were sent, no further page could mend that.
    */
-  async #withRows(first: Read, work: StagedWork): Promise<PollOutcome | EndedJob> {
+  async #withRows(first: Read, work: StagedWork): Promise<PollOutcome | Told> {
     const { request } = this.#jobs.results;
     const { headers } = request ?? this.#jobs.poll;
     const told = work.operations === null ? null : this.#listed(first.content);
@@ -153,7 +202,7 @@ export class JobReader {
     return later === null ? { kind: 'unknown', code } : this.#wait(work, result);
   }
 
-  #settle(done: readonly EndedJob[], { operations, jobIds }: StagedWork): PollOutcome {
+  #settle(done: readonly Told[], { operations, jobIds }: StagedWork): PollOutcome {
     const { results } = this.#jobs;
     const [first] = done;
     if (first === undefined) return { kind: 'missing', code: 'job-not-addressable' };
