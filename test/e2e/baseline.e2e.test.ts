@@ -44,6 +44,14 @@ const baseline = (mirror: string, path: string, ...more: readonly string[]) =>
     },
   );
 
+interface Listed {
+  readonly id: string;
+  readonly plan: string | null;
+}
+
+const csvOf = (rows: readonly Listed[]) =>
+  `id,plan\n${rows.map((row) => `${row.id},${row.plan ?? ''}\n`).join('')}`;
+
 /** What a command has told with `--json`. */
 function told(output: string): unknown {
   return JSON.parse(output);
@@ -68,13 +76,8 @@ describe('a table that holds members already', () => {
     expect(told(refused.stdout)).toMatchObject({ error: { code: 'run.baseline-missing' } });
     expect(await scene.batches()).toEqual([]);
 
-    const { rows } = await scene.target.query<{ id: string; plan: string | null }>(
-      'select id, plan from audience',
-    );
-    const csv = await file(
-      'takeover.csv',
-      `id,plan\n${rows.map((r) => `${r.id},${r.plan ?? ''}`).join('\n')}\nm001,vip\n`,
-    );
+    const { rows } = await scene.target.query<Listed>('select id, plan from audience');
+    const csv = await file('takeover.csv', `${csvOf(rows)}m001,vip\n`);
     const done = await baseline('takeover', csv);
     expect([done.code, told(done.stdout)]).toEqual([
       0,
@@ -100,6 +103,52 @@ describe('a table that holds members already', () => {
     expect(runs.code).toBe(0);
     expect(runs.stdout).toContain('imported');
   });
+});
+
+test('each target of a tracked mirror begins from its own baseline, and one that it comes back to still has its members', async () => {
+  const scene = await TableScene.create(system, 'moves', TRACKED);
+  const moveTo = (table: string) => scene.configure({ ...TRACKED, destination: { table } });
+  const rowsOf = async (table: string) =>
+    (await scene.target.query<Listed>(`select id, plan from ${table} order by id collate "C"`)).rows;
+  await scene.target.query(
+    `insert into audience select 'm' || lpad(n::text, 3, '0'), 'vip' from generate_series(1, 8) n;
+     insert into audience values ('left', 'vip');
+     create table second (like audience including all);
+     insert into second values ('m001', 'vip'), ('m002', 'old'), ('other1', 'vip'), ('other2', null);
+     grant select, insert, update, delete on second to public`,
+  );
+  const first = await file('moves.csv', csvOf(await rowsOf('audience')));
+  expect(await baseline('moves', first)).toMatchObject({ code: 0 });
+  expect((await scene.completed()).counts).toMatchObject({ added: 2, changed: 0, unchanged: 8, removed: 1 });
+
+  await moveTo('second');
+  await scene.exec(`delete from $table where id = 'm010'`);
+  const before = { first: await rowsOf('audience'), second: await rowsOf('second') };
+  // What the first target held, and who vouched for that, says nothing here.
+  expect(await scene.run()).toMatchObject({
+    kind: 'failed',
+    message: expect.stringContaining('run.baseline-missing'),
+  });
+  expect({ first: await rowsOf('audience'), second: await rowsOf('second') }).toEqual(before);
+  const adopted = await retl(
+    ['baseline', 'verify', 'moves', '--adopt', '--because', 'ours alone', '--yes', '--json'],
+    { cwd: system.project.folder, env: system.env },
+  );
+  expect([adopted.code, told(adopted.stdout)]).toEqual([0, { mirror: 'moves', adopted: 4 }]);
+  // Payloads that are listed are not taken over: both members that stay are sent.
+  const { counts } = await scene.completed();
+  expect(counts).toMatchObject({ added: 7, changed: 2, removed: 2 });
+  expect(await rowsOf('second')).toEqual(await scene.sourceRows());
+  expect(await rowsOf('audience')).toEqual(before.first);
+
+  await moveTo('audience');
+  const again = await baseline('moves', first);
+  expect([again.code, told(again.stdout)]).toMatchObject([3, { error: { code: 'run.baseline-known' } }]);
+  expect((await scene.completed()).counts).toMatchObject({ added: 0, changed: 0, unchanged: 9, removed: 1 });
+  expect(await rowsOf('audience')).toEqual(await scene.sourceRows());
+  await moveTo('second');
+  expect((await scene.completed()).counts).toMatchObject({ added: 0, changed: 0, unchanged: 9, removed: 0 });
+  await ReplayedIndex.replay(system.journal);
 });
 
 describe('an API that holds members already', () => {
