@@ -292,7 +292,7 @@ begin
   if p_baseline is null or p_proof is null or (p_baseline = 'replace') <> (r.strategy = 'native-replace') then
     raise exception 'not a baseline of this strategy' using errcode = 'RM003';
   end if;
-  if p_baseline = 'new-empty' and p_proof = 'attested' and exists (
+  if p_proof = 'attested' and exists (
       select from retl.target where mirror_id = r.mirror_id and target_id <> r.target_id and baseline = p_baseline
         and baseline_proof = p_proof and baseline_note = p_note) then
     return false;

@@ -676,7 +676,7 @@ function retl.readable_generation(p_run bigint)
 function retl.recheck(r retl.run, p_members bigint, p_digest bytea)
   returns jsonb, language plpgsql, body sha256:0aed3835f4b328e563a6d05bc44006e555cbfa815e2165e2dc84b570000200bc
 function retl.record_baseline(p_run bigint, p_epoch bigint, p_baseline text, p_proof text, p_note text)
-  returns boolean, language plpgsql, security definer, body sha256:a9996ff870578282e5fe086bbd7e7a4335d09bff663f55f9f0ce3f0a47a11b82
+  returns boolean, language plpgsql, security definer, body sha256:94dddf59fcdae3cd6a6b84dd73dcbed7907efbd954432e3f4aa345a686107789
 function retl.record_exceptions(r retl.run)
   returns void, language plpgsql, body sha256:73e73d82e192ecad2705697816d1de707f281eb1814c11e529b7b71e207f7a60
 function retl.record_progress(p_run bigint, p_epoch bigint, p_batch bytea, p_value text)

@@ -92,10 +92,15 @@ async function vouched(a: RunAttempt, attested: string | null): Promise<null> {
   throw new RetlError('destination.baseline-unknown', { mirror, rule: 'vouched-for-another-target' });
 }
 
-/** Something is there, or may be, that the journal has never seen accepted. */
+/**
+ * Something is there, or may be, that the journal has never seen accepted. Words that have let another target be replaced say
+ * nothing about this one: the guard asks.
+ */
 async function replaced(a: RunAttempt, attested: string | null): Promise<null> {
-  const proof = attested === null ? 'unknown' : 'attested';
-  await recordBaseline(a.deps.journal, a.attempt, 'replace', proof, attested);
+  const { journal } = a.deps;
+  const isVouched =
+    attested !== null && (await recordBaseline(journal, a.attempt, 'replace', 'attested', attested));
+  if (!isVouched) await recordBaseline(journal, a.attempt, 'replace', 'unknown', null);
   return null;
 }
 

@@ -92,6 +92,21 @@ export async function standingOf(db: Queryable, mirror: string, targetKey: strin
   };
 }
 
+const VOUCHED_ELSEWHERE = `
+  select exists (select from retl.target t join retl.mirror m using (mirror_id) where m.name = $1 and t.target_key <> $2
+    and t.baseline = $3 and t.baseline_proof = 'attested' and t.baseline_note = $4) as spent`;
+
+/** Whether these words have vouched for another target of the mirror, as retl.record_baseline asks. @throws JournalError */
+export async function vouchedElsewhere(
+  db: Queryable,
+  mirror: string,
+  targetKey: string,
+  { kind, attested }: { readonly kind: string; readonly attested: string | null },
+): Promise<boolean> {
+  if (attested === null) return false;
+  return flag(one(await run(db, VOUCHED_ELSEWHERE, [mirror, targetKey, kind, attested])), 'spent');
+}
+
 function knownTarget(row: Row): KnownTarget {
   return {
     id: targetId(big(row, 'target_id')),

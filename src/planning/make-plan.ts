@@ -21,7 +21,7 @@ import { acceptedBefore, heldValues, longRemovals, readHeld } from '../journal/h
 import { plannedMembers } from '../journal/planned-members.ts';
 import { consistently, type Queryable } from '../journal/pool.ts';
 import type { JournalPool } from '../journal/runs.ts';
-import { type OpenRun, type Standing, standingOf } from '../journal/standing.ts';
+import { type OpenRun, type Standing, standingOf, vouchedElsewhere } from '../journal/standing.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
 import { requireBaseline, requireOwnTarget, requireStrategy } from './admissible.ts';
 import { DesiredSet } from './desired-set.ts';
@@ -51,7 +51,7 @@ export interface PlanInput {
 export async function makePlan(journal: JournalPool, input: PlanInput): Promise<Plan> {
   const { settings, targetKey } = input;
   const members = new MemberTable();
-  const { standing, planned } = await consistently(journal, async (db) => {
+  const { standing, planned, isVouched } = await consistently(journal, async (db) => {
     const found = await standingOf(db, settings.mirror, targetKey);
     requireStrategy(found, settings);
     if (!comesFirst(found.openRun, settings)) {
@@ -63,7 +63,12 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
         members.refreshWhere(isStale ?? (() => false));
       }
     }
-    return { standing: found, planned: await plannedOf(db, found.openRun, input) };
+    const isSpent = await vouchedElsewhere(db, settings.mirror, targetKey, settings.baseline);
+    return {
+      standing: found,
+      planned: await plannedOf(db, found.openRun, input),
+      isVouched: settings.baseline.attested !== null && !isSpent,
+    };
   });
   const { maxRemovalShare, maxRemovals, emptySnapshot } = settings.safety;
   const base = {
@@ -78,7 +83,7 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
   };
   if (comesFirst(standing.openRun, settings))
     return { ...base, next: 'open-run', snapshot: null, identities: planned };
-  const fresh = await planSnapshot(journal, input, standing, members);
+  const fresh = await planSnapshot(journal, input, standing, members, isVouched);
   return { ...base, next: 'fresh-snapshot', ...fresh };
 }
 
@@ -135,13 +140,13 @@ function guardOfOpen(open: OpenRun): PlanGuard | null {
   return planned !== null && phase === 'guard' ? guardOf(planned, safety, replaced) : null;
 }
 
-/** As the first run records it (activities/init.ts), and retl.plan takes it. */
+/** As the first run records it (activities/init.ts), and retl.plan takes it. `isVouched`: by words that are of this target. */
 export function replacedBy(
-  { strategy, baseline }: Pick<MirrorSettings, 'strategy' | 'baseline'>,
+  strategy: MirrorSettings['strategy'],
   target: Standing['target'],
+  isVouched: boolean,
 ): Replaced {
-  if (strategy !== 'native-replace' || target?.promoted === true || baseline.attested !== null)
-    return 'known';
+  if (strategy !== 'native-replace' || target?.promoted === true || isVouched) return 'known';
   switch (target?.proof ?? null) {
     case 'unknown':
       return 'unknown';
@@ -162,6 +167,7 @@ async function planSnapshot(
   input: PlanInput,
   standing: Standing,
   members: MemberTable,
+  isVouched: boolean,
 ): Promise<Fresh> {
   const { settings, form, limits } = input;
   const shown = input.identities === null ? null : new ShownMembers(input.identities);
@@ -180,7 +186,7 @@ async function planSnapshot(
   const snapshot: SnapshotPlan = {
     counts,
     removedShare: counts.held === 0 ? null : counts.removed / counts.held,
-    guard: guardOf(counts, settings.safety, replacedBy(settings, standing.target)),
+    guard: guardOf(counts, settings.safety, replacedBy(settings.strategy, standing.target, isVouched)),
     digests: digestsOf(members),
   };
   return { snapshot, identities: shown === null ? null : await tellShown(journal, shown, members) };

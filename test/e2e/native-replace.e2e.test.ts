@@ -91,6 +91,32 @@ test('a table: each run uploads the whole set, and the table holds exactly it', 
   expect(await scene.held()).toBe(0);
 });
 
+test('words in the mirror’s file let one table be replaced; the next one is asked about first', async () => {
+  const words = (attested: string) => ({ ...REPLACE, baseline: { kind: 'replace', attested } });
+  const scene = await swapped('next-table', {
+    mirror: words('K. has looked at the first'),
+    target: `create table audience (id text primary key, plan text); insert into audience values ('foreign', 'x')`,
+  });
+  await scene.target.query(`create table second (like audience including all);
+    insert into second values ('stranger', 'y'); grant select, insert, update, delete on second to public`);
+  const second = 'select id, plan from second order by id collate "C"';
+  await scene.completed();
+  expect(await scene.targetRows()).toEqual(await scene.sourceRows());
+
+  const moveWith = (attested: string) =>
+    scene.configure({ mirror: words(attested), destination: { swap: 'replace', table: 'second' } });
+  await moveWith('K. has looked at the first');
+  const handle = await scene.start();
+  const asked = await scene.untilParked(handle);
+  expect(asked.code).toBe('unknown-baseline');
+  expect(await scene.targetRows(second)).toEqual([{ id: 'stranger', plan: 'y' }]);
+  await scene.answer(handle, 'reject', asked);
+  await ending(handle);
+  await moveWith('K. has looked at the second, too');
+  await scene.completed();
+  expect(await scene.targetRows(second)).toEqual(await scene.sourceRows());
+});
+
 test('a set of objects: published whole by each run, and what is superseded goes', async () => {
   const scene = await ObjectScene.create('whole-set');
   await scene.completed();

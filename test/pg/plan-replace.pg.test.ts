@@ -9,7 +9,7 @@ import { guardOf } from '../../src/domain/plan.ts';
 import { readHeld } from '../../src/journal/held-members.ts';
 import { consistently } from '../../src/journal/pool.ts';
 import { closeRun, recordBaseline } from '../../src/journal/runs.ts';
-import { standingOf } from '../../src/journal/standing.ts';
+import { standingOf, vouchedElsewhere } from '../../src/journal/standing.ts';
 import { replacedBy } from '../../src/planning/make-plan.ts';
 import { MemberTable } from '../../src/planning/member-table.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
@@ -37,6 +37,8 @@ const HISTORY = fc.record({
   proof: PROOF,
   /** The mirror's file says so by the time of the last run. */
   vouched: fc.boolean(),
+  /** With words that have vouched for another target of it. */
+  spent: fc.boolean(),
   atFinish: fc.boolean(),
   desired: DESIRED,
   safety: fc.record({
@@ -48,11 +50,21 @@ const HISTORY = fc.record({
 type History = typeof HISTORY extends fc.Arbitrary<infer T> ? T : never;
 type Earlier = History['earlier'][number];
 
+const WORDS = 'somebody has looked';
+
 const latin1 = (text: string) => sha(text).toString('latin1');
 
-function open(mirror: string, history: History): Promise<ScriptedRun> {
+function open(mirror: string, history: History, targetKey = `target of ${mirror}`): Promise<ScriptedRun> {
   const { atFinish, safety } = history;
-  return ScriptedRun.open(journal.runtime, { mirror, strategy: 'native-replace', atFinish, ...safety });
+  const asked = { mirror, targetKey, strategy: 'native-replace', atFinish, ...safety } as const;
+  return ScriptedRun.open(journal.runtime, asked);
+}
+
+/** Another target of the mirror, for which the words vouch. */
+async function vouchElsewhere(mirror: string, history: History): Promise<void> {
+  const run = await open(mirror, history, `another of ${mirror}`);
+  await recordBaseline(journal.runtime, run.attempt, 'replace', 'attested', WORDS);
+  await closeRun(run.db, run.attempt, 'aborted', null);
 }
 
 /** Somebody lets the run pass, whatever the guard asks. */
@@ -91,10 +103,15 @@ test('counts, digests and verdict of the plan of a replacement are those of the 
       serial += 1;
       const mirror = `replaced-${serial}`;
       for (const one of history.earlier) await play(mirror, history, one);
-      const { target } = await standingOf(journal.runtime, mirror, `target of ${mirror}`);
-      const attested = history.vouched ? 'somebody has looked' : null;
-      const settings = { strategy: 'native-replace', baseline: { kind: 'replace', attested } } as const;
-      const replaced = replacedBy(settings, target);
+      if (history.vouched && history.spent) await vouchElsewhere(mirror, history);
+      const targetKey = `target of ${mirror}`;
+      const { target } = await standingOf(journal.runtime, mirror, targetKey);
+      const attested = history.vouched ? WORDS : null;
+      const word = { kind: 'replace', attested };
+      const isVouched =
+        history.vouched && !(await vouchedElsewhere(journal.runtime, mirror, targetKey, word));
+      expect(isVouched).toBe(history.vouched && !history.spent);
+      const replaced = replacedBy('native-replace', target, isVouched);
       const members = new MemberTable();
       if (target !== null) await consistently(journal.runtime, (db) => readHeld(db, target.id, members));
       for (const [name, payload] of Object.entries(history.desired))
@@ -103,7 +120,9 @@ test('counts, digests and verdict of the plan of a replacement are those of the 
       const run = await open(mirror, history);
       // As activities/init.ts: the first run finds out, and a later one hears of whoever has vouched since.
       const proof = history.vouched && history.proof !== 'verified' ? 'attested' : history.proof;
-      await recordBaseline(journal.runtime, run.attempt, 'replace', proof, attested);
+      const isTaken = await recordBaseline(journal.runtime, run.attempt, 'replace', proof, attested);
+      expect(isTaken).toBe(proof !== 'attested' || attested === null || isVouched);
+      if (!isTaken) await recordBaseline(journal.runtime, run.attempt, 'replace', 'unknown', null);
       await run.step('init');
       await run.load(rowsOf(history.desired));
       await run.seal();
