@@ -44,6 +44,9 @@ test('one that is configured is kept; one that is not goes, once somebody has ag
     code: 2,
     stderr: expect.stringContaining('one of retl.yaml'),
   });
+  const where = { engine: 'opensearch', url: 'https://search.invalid', prefix: 'crm-' };
+  await project.write('retl.yaml', configuration({ changes: { kind: 'membership-search', ...where } }));
+  expect((await forget('--yes')).stderr).toContain('the indexes crm-changes-v*-b*');
   await project.write('retl.yaml', configuration({}));
   expect((await forget()).stderr).toContain('Nobody can be asked here');
   expect(await compaction()).toMatchObject({ kind: 'held', by: 'changes' });
@@ -58,5 +61,7 @@ test('one that is configured is kept; one that is not goes, once somebody has ag
        and relname <> 'index_build' order by 1`,
   );
   expect(left.map(({ name }) => name)).toEqual(['others', 'rows_2']);
-  expect((await forget('--yes')).stdout).toContain('0 builds dropped, the log was not held back');
+  const again = await forget('--yes');
+  expect(again.stdout).toContain('0 builds dropped, the log was not held back');
+  expect(again.stderr).toContain('What lives elsewhere is left there');
 }, 240_000);

@@ -3,6 +3,7 @@
 import type { Command } from 'commander';
 import { RetlError } from '../../domain/errors.ts';
 import { INDEX_NAME } from '../../domain/index-messages.ts';
+import type { IndexSettings } from '../../domain/settings.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { confirm, YES_HELP } from '../confirm.ts';
 import { readSettings } from '../environment.ts';
@@ -35,12 +36,13 @@ async function forget(invocation: Invocation): Promise<ExitCode> {
   const [index = ''] = args;
   if (!INDEX_NAME.test(index)) throw new RetlError('index.unknown', { index: index.slice(0, 63) });
   const { indexes } = await readSettings(project);
-  if (indexes.some(({ name }) => name === index))
+  const configured = indexes.find(({ name }) => name === index);
+  if (configured !== undefined)
     throw new Refusal(
       EXIT.usage,
       'still-configured',
       `The index ${index} is one of retl.yaml.`,
-      'Take it out of `indexes` first, for all workers; `retl index rebuild` builds it anew.',
+      `Take it out of \`indexes\` first, for all workers; \`retl index rebuild\` builds it anew.${leftElsewhere(configured)}`,
     );
   const schema = String(options.schema);
   await confirm(
@@ -62,6 +64,21 @@ async function forget(invocation: Invocation): Promise<ExitCode> {
   output.document({ ...document, stopped: stopped === true });
   const held =
     found.held === null ? 'the log was not held back' : `the log was held back from ${found.held} on`;
+  if (found.builds === 0)
+    output.note(
+      `No build of ${index} was in the schema ${schema} of the journal’s database. What lives elsewhere is left there: docs/indexes.md says what to drop.`,
+    );
   output.line(`${index}: forgotten; ${counted(found.builds, 'build')} dropped, ${held}`);
   return EXIT.ok;
+}
+
+/** Where its rows are that this command cannot reach: once it is out of retl.yaml, nobody can say it any more. */
+function leftElsewhere({ name, schema, url, engine }: IndexSettings): string {
+  if (engine !== null) {
+    const { prefix } = engine.options;
+    const alias = `${typeof prefix === 'string' ? prefix : ''}${name}`;
+    return ` Its builds in ${engine.system} are left for you to delete after that: the indexes ${alias}-v*-b*, to which the alias ${alias} leads.`;
+  }
+  if (url === null) return '';
+  return ` Its rows are in the database of its \`url\`, schema ${schema}, and left for you to drop after that.`;
 }
