@@ -94,9 +94,16 @@ describe('a compiled mapping', () => {
 describe('members', () => {
   it('transformed-key: the removal is the identity that was upserted, hashed and all, byte for byte', () => {
     const identity = { email_sha256: { column: 'email', normalize: ['email'], hash: 'sha256' } } as const;
-    const given = member(mapper([rule({ identity })])(row({ id: '1', email: ' Bob@X.com ' })));
-    expect(given.identity).toBe(`{"email_sha256":"${sha256Hex('bob@x.com')}"}`);
-    expect(given.upsert).toBe(given.identity);
+    const map = mapper([rule({ identity, payload: { plan: { column: 'plan' } } })]);
+    const hashed = `"email_sha256":"${sha256Hex('bob@x.com')}"`;
+    // Whatever the rest of the row is. A removal of its own would stand in `remove`; null: it is the identity.
+    for (const [id, plan] of [
+      ['1', 'vip'],
+      ['2', 'gold'],
+    ] as const)
+      expect(map(row({ id, email: ' Bob@X.com ', plan })).members).toEqual([
+        { identity: `{${hashed}}`, upsert: `{${hashed},"plan":"${plan}"}`, remove: null },
+      ]);
   });
 
   it('double-hash: spellings of an address and its digest are one member', () => {

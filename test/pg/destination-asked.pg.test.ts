@@ -1,6 +1,7 @@
 /** What a destination is asked and given, over the attempts of a run and its recovery (design.md sections 3, 4 and 6). */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { FinishRequest } from '../../src/destinations/port.ts';
 import { listRuns } from '../../src/journal/inspect.ts';
 import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { RecordedMirror } from '../support/recorded-mirror.ts';
@@ -14,6 +15,10 @@ afterAll(() => journal.close());
 const FIVE = ['a', 'b', 'c', 'd', 'e'].map((id) => [id, '1'] as const);
 const LOST = () => ({ kind: 'unknown', code: 'lost' });
 const job = (n = 1) => ({ kind: 'staged', jobIds: ['job'], receipt: { n } });
+const again = async (mirror: RecordedMirror) => {
+  await mirror.execution();
+  return mirror.deliver('upsert');
+};
 
 test('rule 8: who takes over a sealed run reads no source, maps no row and opens no second session', async () => {
   const mirror = new RecordedMirror(journal, 'taken-over');
@@ -100,6 +105,29 @@ test('rule 2: what is asked about is the very request that was sent, with the an
   expect(asked).toEqual([
     { name: 'reconcileBatch', args: [sent, null, null] },
     { name: 'poll', args: [sent, ['job'], { n: 7 }, null] },
+  ]);
+});
+
+test('rule 3: a job of a copy that went again, refused, leaves it unknown: it is asked about with the answer that the job had', async () => {
+  const mirror = new RecordedMirror(journal, 'job-refused', {
+    batchDelivery: 'asynchronous',
+    recovery: 'idempotent',
+  });
+  mirror.answers.upsert = LOST;
+  mirror.answers.reconcileBatch = () => job(7);
+  mirror.answers.poll = () => ({ kind: 'refused', code: 'job-failed', reason: 'no' });
+  await mirror.sealed(FIVE.slice(0, 2));
+  await mirror.deliver('upsert');
+  const [sent] = mirror.calls.filter((call) => call.name === 'upsert').map((call) => call.args[0]);
+  // Whoever looks again begins an attempt of its own: it repeats the request, asks about its job, and is blocked.
+  expect(await again(mirror)).toMatchObject({ kind: 'pending' });
+  expect(await again(mirror)).toMatchObject({ kind: 'blocked', code: 'job-failed' });
+  delete mirror.answers.reconcileBatch;
+  expect(await again(mirror)).toMatchObject({ kind: 'done', counts: { added: 2 } });
+  const asked = mirror.calls.filter((call) => call.name === 'reconcileBatch');
+  expect(asked.map((call) => call.args)).toEqual([
+    [sent, null, null],
+    [sent, { n: 7 }, null],
   ]);
 });
 
@@ -200,12 +228,29 @@ test('abort-erases: nothing is cleaned up while a call is uncertain, nor after a
   expect(mirror.taken()).not.toContain('abort');
 });
 
+test('rule 8: whoever discards what was never sealed has its session aborted first, and opens another one', async () => {
+  const mirror = new RecordedMirror(journal, 'discarded');
+  mirror.rows = FIVE;
+  await mirror.execution();
+  await mirror.act((a, ref) => a.init(ref));
+  await mirror.act((a, ref) => a.extract(ref));
+  expect(await mirror.execution()).toBe('discard');
+  mirror.taken();
+  expect(await mirror.abort('discarded')).toMatchObject({ kind: 'closed' });
+  expect(mirror.taken()).toEqual(['abort']);
+  expect(await mirror.execution()).toBe('fresh');
+  await mirror.act((a, ref) => a.init(ref));
+  expect(mirror.taken()).toContain('init');
+});
+
 test.each(['snapshot-diff', 'native-replace'] as const)(
   'an adapter of %s is given this and no more: no database, no snapshot, no difference',
   async (strategy) => {
     const mirror = new RecordedMirror(journal, `given-${strategy}`, { strategies: [strategy] });
     await mirror.sealed(FIVE);
     await mirror.deliver('upsert');
+    await mirror.deliver('remove');
+    await mirror.finish();
     for (const context of mirror.contexts)
       expect(Object.keys(context).sort()).toEqual(
         ['epoch', 'logger', 'now', 'owner', 'progress', 'run', 'signal', 'store'].sort(),
@@ -215,6 +260,21 @@ test.each(['snapshot-diff', 'native-replace'] as const)(
     const [sent] = mirror.calls.filter((call) => call.name === 'upsert');
     expect(Object.keys(sent?.args[0] ?? {}).sort()).toEqual(
       ['action', 'batchId', 'body', 'idempotencyKey', 'operations'].sort(),
+    );
+    const [finished] = mirror.calls.filter((call) => call.name === 'finish');
+    const { uploads, ...finish } = (finished?.args[0] ?? {}) as FinishRequest;
+    expect(Object.keys(finish).sort()).toEqual([
+      'batchId',
+      'digest',
+      'generation',
+      'idempotencyKey',
+      'members',
+    ]);
+    // Neither identities nor payloads: what it answered itself, upload by upload.
+    const answers = [];
+    for await (const upload of uploads?.() ?? []) answers.push(upload);
+    expect(answers).toEqual(
+      [2, 2, 1].map((members) => ({ batchId: expect.any(String), members, receipt: {} })),
     );
   },
 );

@@ -1,9 +1,10 @@
 /** The journal's happy path: whole runs, and what they leave. The attacks are in the journal-*.pg.test.ts files beside it. */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { settleStep } from '../../src/journal/batches.ts';
 import { countRun } from '../../src/journal/run-record.ts';
-import { closeRun, prune } from '../../src/journal/runs.ts';
-import { createTestJournal, type TestJournal } from '../support/journal.ts';
+import { closeRun, promote, prune } from '../../src/journal/runs.ts';
+import { createTestJournal, stateOf, type TestJournal } from '../support/journal.ts';
 import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
 
 let journal: TestJournal;
@@ -92,7 +93,19 @@ describe('whole runs', () => {
   test('a run whose plan has no operation still finishes explicitly and is promoted', async () => {
     const mirror = 'nothing';
     await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1' }));
-    const again = await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1' }));
+    const again = await ScriptedRun.open(journal.runtime, { mirror });
+    await again.upToAdditions(rowsOf({ a: '1' }));
+    await again.beginRemovals();
+    // Rule 1: nothing was left to do, and still only an accepted finish promotes.
+    expect(await stateOf(promote(journal.runtime, again.attempt))).toBe('RM003');
+    await again.beginFinish();
+    expect(await stateOf(promote(journal.runtime, again.attempt))).toBe('RM003');
+    const finish = await again.prepareStep('finish');
+    await again.sending(finish);
+    expect(await stateOf(promote(journal.runtime, again.attempt))).toBe('RM003');
+    expect(await again.record()).toMatchObject({ phase: 'finish', closing: null });
+    await settleStep(journal.runtime, again.attempt, finish, '{}', new Map());
+    await promote(journal.runtime, again.attempt);
     expect(await again.record()).toMatchObject({ phase: 'complete', closing: 'completed' });
     expect(await countRun(journal.runtime, again.run)).toMatchObject({
       added: 0,

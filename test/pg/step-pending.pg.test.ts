@@ -1,4 +1,7 @@
-/** Rule 10: an opening and a finish that the destination takes for later, through the activity's own code. */
+/**
+ * Rules 3 and 10: an opening and a finish that an earlier attempt prepared, or that the destination takes for later, through
+ * the activity's own code.
+ */
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { OpenWriter, RunAttempt } from '../../src/activities/attempt.ts';
@@ -6,8 +9,9 @@ import { runStep } from '../../src/activities/step.ts';
 import type { StepOutcome } from '../../src/destinations/port.ts';
 import { stepBatch } from '../../src/journal/batch-record.ts';
 import { countRun } from '../../src/journal/run-record.ts';
-import { closeRun, promote } from '../../src/journal/runs.ts';
+import { closeRun, promote, recordBaseline } from '../../src/journal/runs.ts';
 import { stateOf } from '../support/journal.ts';
+import { ScriptedRun } from '../support/journal-run.ts';
 import { BatchScene } from '../support/journal-scene.ts';
 
 const scene = new BatchScene();
@@ -24,6 +28,8 @@ beforeEach(async () => {
 });
 
 interface Told {
+  /** The step; absent: the finish. */
+  readonly action?: 'init' | 'finish';
   readonly resolveOnly?: boolean;
   readonly pollNow?: boolean;
   readonly deadlineMs?: number;
@@ -34,7 +40,7 @@ interface Told {
 let asked = 0;
 let sent = 0;
 
-/** A new attempt that brings the finish as far as the answers let it. */
+/** A new attempt that brings the step as far as the answers let it. */
 async function finish(answer: StepOutcome, told: Told = {}) {
   const run = scene.run;
   await run.again();
@@ -56,7 +62,7 @@ async function finish(answer: StepOutcome, told: Told = {}) {
     },
   } as unknown as OpenWriter;
   return runStep(a, w, {
-    action: 'finish',
+    action: told.action ?? 'finish',
     resolveOnly: told.resolveOnly ?? false,
     pollNow: told.pollNow ?? true,
     request: () => null,
@@ -71,7 +77,23 @@ async function finish(answer: StepOutcome, told: Told = {}) {
   });
 }
 
-const state = async () => stepBatch(scene.journal.runtime, scene.run.attempt, 'finish');
+const state = async (action: 'init' | 'finish' = 'finish') =>
+  stepBatch(scene.journal.runtime, scene.run.attempt, action);
+
+test.each(['init', 'finish'] as const)(
+  'rule 3: a step that was prepared is provably unsent: the next attempt sends it, once and as it was prepared: %s',
+  async (action) => {
+    if (action === 'init') {
+      scene.run = await ScriptedRun.open(scene.journal.runtime, { mirror: scene.name() });
+      await recordBaseline(scene.journal.runtime, scene.run.attempt, 'new-empty', 'verified', null);
+    }
+    const id = await scene.run.prepareStep(action);
+    const before = { sent, asked };
+    expect(await finish(ACCEPTED, { action })).toMatchObject({ kind: 'done' });
+    expect({ sent, asked }).toEqual({ ...before, sent: before.sent + 1 });
+    expect(await state(action)).toMatchObject({ id, state: 'settled', sending: 1, resends: 0 });
+  },
+);
 
 test('a pending finish is staged with its jobs, promotes nothing, closes nothing, and is polled until it is accepted', async () => {
   expect(await finish(JOB, { writes: new Map([['finish-job', 'job-1']]) })).toMatchObject({

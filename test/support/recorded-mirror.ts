@@ -78,7 +78,7 @@ export class RecordedMirror {
       ...settings.safety,
       maxBatchRows: destination.limits.rows,
       maxRequestBytes: destination.limits.bytes,
-      mayResend: false,
+      mayResend: this.capabilities.recovery === 'idempotent',
       atFinish: false,
       holder: { namespace: 'model', cluster: 'model', workflowId: `mirror/${settings.mirror}`, firstRunId },
       closedHolder: before === '' ? null : before,
@@ -132,8 +132,9 @@ export class RecordedMirror {
     return this.act((a, ref) => a.finish({ ...ref, pollNow: true }));
   }
 
-  abort() {
-    return this.act((a, ref) => a.close({ ...ref, closing: 'aborted', reason: null }));
+  /** Ends the run: as its operator has it, or as who finds it unsealed does. */
+  abort(closing: 'aborted' | 'discarded' = 'aborted') {
+    return this.act((a, ref) => a.close({ ...ref, closing, reason: null }));
   }
 
   promote() {
