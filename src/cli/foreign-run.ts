@@ -13,11 +13,16 @@ export function foreignWords({ workflowId, taskQueue }: ForeignRun): string {
   return `workflow ${workflowId} runs on task queue ${taskQueue}, which is another environment’s or project’s: it was left alone`;
 }
 
-export function foreignRefusal(mirror: string, foreign: ForeignRun): Refusal {
+/** @param name of the mirror, or of the index where `what` says so */
+export function foreignRefusal(
+  name: string,
+  foreign: ForeignRun,
+  what: 'mirror' | 'index' = 'mirror',
+): Refusal {
   return new Refusal(
     EXIT.refused,
     'other-queue',
-    `${mirror}: ${foreignWords(foreign)}.`,
-    'Choose its environment with --env, or its folder with --project. Environments that share a namespace cannot run one mirror at once.',
+    `${name}: ${foreignWords(foreign)}.`,
+    `Choose its environment with --env, or its folder with --project. Environments that share a namespace cannot run one ${what} at once.`,
   );
 }

@@ -10,11 +10,24 @@ import {
 } from '../domain/index-messages.ts';
 import { PROGRESS_QUERY } from '../domain/messages.ts';
 import type { TemporalClient } from './connect.ts';
+import { describeHolder } from './describe.ts';
 import { temporalFailure } from './failure.ts';
 
+/** The workflow's id is taken by another environment's or project's index, in the same namespace: it is left alone. */
+export interface ForeignIndex {
+  readonly kind: 'other-queue';
+  readonly workflowId: string;
+  readonly taskQueue: string;
+}
+
 /** Starts it where it does not run, and has it look at once where it does. @throws RetlError `temporal.connect` */
-export async function runIndex(temporal: TemporalClient, index: string): Promise<string> {
+export async function runIndex(
+  temporal: TemporalClient,
+  index: string,
+): Promise<{ readonly kind: 'follows'; readonly workflowId: string } | ForeignIndex> {
   const workflowId = indexWorkflowId(index);
+  const found = await lookFor(temporal, index);
+  if (found.kind === 'other-queue') return found;
   const input: IndexInput = { index };
   try {
     await temporal.client.workflow.signalWithStart(INDEX_WORKFLOW, {
@@ -25,35 +38,58 @@ export async function runIndex(temporal: TemporalClient, index: string): Promise
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       staticSummary: `Index ${index}`,
     });
-    return workflowId;
+    return { kind: 'follows', workflowId };
   } catch (error) {
     throw temporalFailure(error, 'start');
   }
 }
 
-/** @returns whether its workflow runs. @throws RetlError `temporal.connect` */
+/** @throws RetlError `temporal.connect` */
 export async function signalIndex(
   temporal: TemporalClient,
   index: string,
   signal: IndexSignal,
-): Promise<boolean> {
+): Promise<{ readonly kind: 'sent' | 'not-running' } | ForeignIndex> {
+  const found = await lookFor(temporal, index);
+  if (found.kind !== 'running') return found;
   try {
     await temporal.client.workflow.getHandle(indexWorkflowId(index)).signal(signal);
-    return true;
+    return { kind: 'sent' };
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return false;
+    if (error instanceof WorkflowNotFoundError) return { kind: 'not-running' };
     throw temporalFailure(error, 'signal');
   }
 }
 
-/** `null`: its workflow does not run. @throws RetlError `temporal.connect` */
-export async function indexProgress(temporal: TemporalClient, index: string): Promise<IndexProgress | null> {
-  const handle = temporal.client.workflow.getHandle(indexWorkflowId(index));
+/** What its workflow is about. @throws RetlError `temporal.connect`, also where no worker answers */
+export async function indexProgress(
+  temporal: TemporalClient,
+  index: string,
+): Promise<
+  | { readonly kind: 'running'; readonly progress: IndexProgress }
+  | { readonly kind: 'not-running' }
+  | ForeignIndex
+> {
+  const found = await lookFor(temporal, index);
+  if (found.kind !== 'running') return found;
   try {
-    const { status } = await handle.describe();
-    return status.name === 'RUNNING' ? await handle.query<IndexProgress>(PROGRESS_QUERY) : null;
+    const handle = temporal.client.workflow.getHandle(indexWorkflowId(index));
+    return { kind: 'running', progress: await handle.query<IndexProgress>(PROGRESS_QUERY) };
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return null;
+    if (error instanceof WorkflowNotFoundError) return { kind: 'not-running' };
     throw temporalFailure(error, 'query');
   }
+}
+
+async function lookFor(
+  temporal: TemporalClient,
+  index: string,
+): Promise<{ readonly kind: 'running' } | { readonly kind: 'not-running' } | ForeignIndex> {
+  const workflowId = indexWorkflowId(index);
+  const found = await describeHolder(temporal, index, workflowId);
+  if (found.kind !== 'open') return { kind: 'not-running' };
+  const { taskQueue } = found;
+  return taskQueue === temporal.taskQueue
+    ? { kind: 'running' }
+    : { kind: 'other-queue', workflowId, taskQueue };
 }

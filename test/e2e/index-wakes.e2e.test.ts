@@ -28,18 +28,25 @@ afterAll(() => system.stop());
 
 const until = (wanted: (progress: IndexProgress) => boolean) =>
   eventually(async () => {
-    const progress = await indexProgress(system.temporal, 'people');
-    return progress !== null && wanted(progress);
+    const found = await indexProgress(system.temporal, 'people');
+    return found.kind === 'running' && wanted(found.progress);
   });
 
 test('it has caught up once a run has completed, which has woken it; stopped, it ends', async () => {
-  const workflowId = await runIndex(system.temporal, 'people');
+  const workflowId = indexWorkflowId('people');
+  expect(await runIndex(system.temporal, 'people')).toEqual({ kind: 'follows', workflowId });
   await until(({ phase }) => phase === 'caught-up');
   await scene.completed();
   await until(({ place }) => place?.rows === '12');
   const shown = await system.rows<{ mirror: string }>('select distinct mirror from retl_index.people');
   expect(shown).toEqual([{ mirror: 'indexed' }]);
-  expect(await signalIndex(system.temporal, 'people', 'stop')).toBe(true);
+  // Another project of the namespace, which has an index of the same name.
+  const theirs = { ...system.temporal, taskQueue: 'another-project' };
+  const foreign = { kind: 'other-queue', workflowId, taskQueue: system.temporal.taskQueue };
+  expect(await runIndex(theirs, 'people')).toEqual(foreign);
+  expect(await signalIndex(theirs, 'people', 'stop')).toEqual(foreign);
+  expect(await indexProgress(theirs, 'people')).toEqual(foreign);
+  expect(await signalIndex(system.temporal, 'people', 'stop')).toEqual({ kind: 'sent' });
   const handle = temporal.workflow.getHandle(workflowId);
   expect(await handle.result()).toMatchObject({ outcome: 'stopped', place: { rows: '12' } });
   const { events } = await handle.fetchHistory();
@@ -78,8 +85,7 @@ test('a schedule starts it under its own id, where it hears everything, through 
   await scene.completed();
   expect(await started(2)).toEqual({ outcome: 'handed-over', workflowId, started: false });
   expect(await indexProgress(system.temporal, 'people')).toMatchObject({
-    phase: 'paused',
-    place: { rows: '12' },
+    progress: { phase: 'paused', place: { rows: '12' } },
   });
   await worker.kill();
   await signalIndex(system.temporal, 'people', 'resume');
@@ -88,8 +94,8 @@ test('a schedule starts it under its own id, where it hears everything, through 
 
   await signalIndex(system.temporal, 'people', 'rebuild');
   await until(({ phase, place }) => phase === 'caught-up' && place?.build === '2' && place.rows === '11');
-  expect(await signalIndex(system.temporal, 'people', 'stop')).toBe(true);
+  expect(await signalIndex(system.temporal, 'people', 'stop')).toEqual({ kind: 'sent' });
   expect(await temporal.workflow.getHandle(workflowId).result()).toMatchObject({ outcome: 'stopped' });
-  expect(await signalIndex(system.temporal, 'people', 'wake')).toBe(false);
+  expect(await signalIndex(system.temporal, 'people', 'wake')).toEqual({ kind: 'not-running' });
   await schedule.delete();
 });

@@ -51,7 +51,8 @@ async function forget(invocation: Invocation): Promise<ExitCode> {
     'yes',
   );
   const { signalIndex } = await import('../../client/indexes.ts');
-  const stopped = await withTemporal(project, (temporal) => signalIndex(temporal, index, 'stop')).catch(
+  const stopped = await withTemporal(project, (temporal) => signalIndex(temporal, index, 'stop')).then(
+    ({ kind }) => kind === 'sent',
     () => null,
   );
   if (stopped === null)

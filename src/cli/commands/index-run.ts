@@ -5,6 +5,7 @@ import type { IndexSignal } from '../../domain/index-messages.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
+import { foreignRefusal } from '../foreign-run.ts';
 import { indexOf, indexWork } from '../index-work.ts';
 import { withTemporal } from '../temporal.ts';
 
@@ -32,7 +33,9 @@ async function run(invocation: Invocation): Promise<ExitCode> {
   const index = await indexOf(invocation);
   if (options.once !== true) {
     const { runIndex } = await import('../../client/indexes.ts');
-    const workflowId = await withTemporal(project, (temporal) => runIndex(temporal, index));
+    const found = await withTemporal(project, (temporal) => runIndex(temporal, index));
+    if (found.kind === 'other-queue') throw foreignRefusal(index, found, 'index');
+    const { workflowId } = found;
     output.document({ index, workflowId });
     output.line(`${index}: follows the log (workflow ${workflowId})`);
     return EXIT.ok;
@@ -69,8 +72,9 @@ export function indexSignalCommands(): readonly Command[] {
 async function send(invocation: Invocation, signal: IndexSignal): Promise<ExitCode> {
   const index = await indexOf(invocation);
   const { signalIndex } = await import('../../client/indexes.ts');
-  const running = await withTemporal(invocation.project, (temporal) => signalIndex(temporal, index, signal));
-  if (!running)
+  const found = await withTemporal(invocation.project, (temporal) => signalIndex(temporal, index, signal));
+  if (found.kind === 'other-queue') throw foreignRefusal(index, found, 'index');
+  if (found.kind === 'not-running')
     throw new Refusal(
       EXIT.refused,
       'not-running',
@@ -123,7 +127,8 @@ async function begin(
   if (begun?.kind !== 'begun') throw new Error('the process has begun nothing');
   // Its workflow may wait for a person, or for the log to grow. Where there is none, `retl index run` does the work.
   const { signalIndex } = await import('../../client/indexes.ts');
-  const running = await withTemporal(project, (temporal) => signalIndex(temporal, index, 'wake')).catch(
+  const running = await withTemporal(project, (temporal) => signalIndex(temporal, index, 'wake')).then(
+    ({ kind }) => kind === 'sent',
     () => false,
   );
   output.document({ index, build: begun.build, goal: begun.goal, running });
