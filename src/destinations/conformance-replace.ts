@@ -25,6 +25,10 @@ export function replaceChecks<C, O>(session: Session<C, O>): readonly Conformanc
     { name: 'rule 10: replace: the same finish twice equals once', run: () => finishesTwice(session) },
     { name: 'rule 1: replace: a removal is refused', run: () => refusesRemoval(session) },
     { name: 'replace: a run after an aborted one replaces the set', run: () => goesOnAfterAbort(session) },
+    {
+      name: 'replace: an upload that a person has vouched for counts as the target holds it',
+      run: () => findsVouched(session),
+    },
     { name: 'rule 9: replace: an older attempt can no longer finish', run: () => fencesOlder(session) },
     { name: 'replace: tidying comes to an end and leaves the set as it is', run: () => tidies(session) },
   ];
@@ -34,6 +38,10 @@ export function replaceChecks<C, O>(session: Session<C, O>): readonly Conformanc
       {
         name: 'replace: a finish of less than the sealed set is refused and shows nothing',
         run: () => refusesPartialSet(session),
+      },
+      {
+        name: 'replace: a finish is refused where a person has vouched for an upload that is not there',
+        run: () => refusesAbsentUpload(session),
       },
     );
   if (session.can('finish-lost'))
@@ -155,6 +163,31 @@ async function refusesPartialSet<C, O>(session: Session<C, O>): Promise<void> {
       outcome.kind === 'refused',
       `a finish that does not add up to be refused, and not ${outcome.kind}`,
     );
+  });
+  await session.demandHeld(members);
+}
+
+async function findsVouched<C, O>(session: Session<C, O>): Promise<void> {
+  await begin(session);
+  const members = session.members();
+  await inRun(session, null, async (writer) => {
+    const request = session.request('upsert', members);
+    session.demandAccepted(await session.deliver(writer, request), request);
+    session.vouch(request);
+    demandStep(session, 'the finish', await writer.finish(session.finish(members.length)));
+  });
+  await session.demandHeld(members);
+}
+
+async function refusesAbsentUpload<C, O>(session: Session<C, O>): Promise<void> {
+  await begin(session);
+  const members = session.members(session.rows, 1);
+  await replace(session, members);
+  await inRun(session, null, async (writer) => {
+    const request = session.request('upsert', session.members(session.rows, 2));
+    session.vouch(request);
+    const outcome = await writer.finish(session.finish(request.operations.length));
+    demand(outcome.kind === 'refused', `a finish without its upload to be refused, and not ${outcome.kind}`);
   });
   await session.demandHeld(members);
 }

@@ -268,7 +268,7 @@ export interface AcceptedUpload {
   readonly batchId: BatchId;
   /** Accepted members. */
   readonly members: number;
-  /** The adapter's own answer. */
+  /** The adapter's own answer; `{resolved: 'accepted'}` where a person has vouched for the upload instead. */
   readonly receipt: Receipt;
 }
 

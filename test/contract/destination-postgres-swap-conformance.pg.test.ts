@@ -73,7 +73,7 @@ test.each(['replace', 'rename'] as const)(
   'conformance: every check of the kit that applies, swap: %s',
   async (swap) => {
     const checks = conformanceChecks(await createHarness(swap));
-    expect(checks.filter(({ name }) => name.includes('replace:'))).toHaveLength(10);
+    expect(checks.filter(({ name }) => name.includes('replace:'))).toHaveLength(12);
     const broken: string[] = [];
     for (const check of checks) {
       await check.run().catch((error: unknown) => broken.push(`${check.name}: ${String(error)}`));

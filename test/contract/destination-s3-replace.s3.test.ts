@@ -163,6 +163,28 @@ test('the finish compares what it publishes with what the store has', async () =
   expect(await store.read(bucket)).toEqual(lines(['a', 'b', 'c']));
 });
 
+test.each([false, true])(
+  'an upload that a person resolved as accepted is what the store holds of it, or the finish is refused (gzip: %s)',
+  async (gzip) => {
+    const bucket = await store.newBucket();
+    const connection = store.connection();
+    const options = { bucket, gzip };
+    await replaceWith(connection, options, { run: '1', epoch: 1 }, [upload(['old'])]);
+    const writer = await writerOf(connection, options, { run: '2', epoch: 2 });
+    await writer.init();
+    const [first, second] = await uploadAll(writer, [upload(['a', 'b']), upload(['c'])]);
+    if (first === undefined || second === undefined) throw new Error('two uploads');
+    const resolved = { ...first, receipt: { resolved: 'accepted' } };
+    const refused = { kind: 'refused', code: 'upload-not-proven' };
+    const never = { ...resolved, batchId: upload(['d', 'e']).batchId };
+    expect(await writer.finish(finishOf('2', [never, second]))).toMatchObject(refused);
+    expect(await writer.finish(finishOf('2', [{ ...resolved, members: 3 }, second]))).toMatchObject(refused);
+    expect(await store.read(bucket)).toEqual(lines(['old']));
+    expect((await writer.finish(finishOf('2', [resolved, second]))).kind).toBe('accepted');
+    expect(await store.read(bucket)).toEqual(lines(['a', 'b', 'c']));
+  },
+);
+
 test.each(['answer-lost', 'request-lost', 'bad-gateway'] as const)(
   'rule 10: a finish that is lost (%s) is unknown, and is published once by asking',
   async (fault) => {

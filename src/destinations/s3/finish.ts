@@ -8,7 +8,7 @@ import type { Bucket, Listing, StoredObject } from './bucket.ts';
 import type { Failure } from './failures.ts';
 import { beforeWriting, type Fence } from './fence.ts';
 import { type Layout, type Published, type Retention, supersede } from './manifest.ts';
-import { type PartReceipt, readReceipt } from './part.ts';
+import { countMembers, type PartReceipt, partName, partReceipt, readReceipt } from './part.ts';
 
 export interface Finishing {
   readonly bucket: Bucket;
@@ -77,7 +77,9 @@ type Checked =
 
 /** Every part is there as it was uploaded, and together they are the sealed set: nothing less may become visible. */
 async function checkedParts(f: Finishing, request: FinishRequest): Promise<Checked> {
-  const parts = await receiptsOf(request.uploads?.());
+  const found = await partsOf(f, request.uploads?.());
+  if (found.kind !== 'sound') return found;
+  const { parts } = found;
   const members = parts.reduce((sum, part) => sum + part.members, 0);
   if (members !== request.members) {
     return refused('members-differ', 'The uploads do not add up to the members of the sealed set.');
@@ -92,12 +94,31 @@ async function checkedParts(f: Finishing, request: FinishRequest): Promise<Check
   return refused('parts-missing', 'An uploaded part is gone from the store, or is another.');
 }
 
-async function receiptsOf(
-  uploads: AsyncIterable<AcceptedUpload> | undefined,
-): Promise<readonly PartReceipt[]> {
+async function partsOf(f: Finishing, uploads: AsyncIterable<AcceptedUpload> | undefined): Promise<Checked> {
   const parts: PartReceipt[] = [];
-  for await (const { receipt } of uploads ?? []) parts.push(readReceipt(receipt));
-  return parts;
+  for await (const upload of uploads ?? []) {
+    const known = readReceipt(upload);
+    const found: Checked = known === null ? await vouchedPart(f, upload) : { kind: 'sound', parts: [known] };
+    if (found.kind !== 'sound') return found;
+    parts.push(...found.parts);
+  }
+  return { kind: 'sound', parts };
+}
+
+/** A person's word makes no object: the store is asked for the part that the upload must have left. */
+async function vouchedPart(f: Finishing, { batchId, members }: AcceptedUpload): Promise<Checked> {
+  const key = `${folderOf(f)}${partName(batchId, f.gzip)}`;
+  const stored = beforeWriting(await f.bucket.get(key));
+  if (stored.kind !== 'found' && stored.kind !== 'absent') return stored;
+  if (stored.kind === 'absent' || (await countMembers(stored.body, f.gzip)) !== members) {
+    const reason = 'An upload was resolved as accepted, and the store does not hold its part whole.';
+    return refused('upload-not-proven', reason);
+  }
+  return { kind: 'sound', parts: [partReceipt(key, members, stored.body, stored.etag)] };
+}
+
+function folderOf({ layout, run }: Finishing): string {
+  return `${layout.parts}${layout.folderOf(run)}/`;
 }
 
 type Stored =
@@ -106,7 +127,7 @@ type Stored =
 
 async function storedParts(f: Finishing): Promise<Stored> {
   const objects = new Map<string, StoredObject>();
-  const folder = `${f.layout.parts}${f.layout.folderOf(f.run)}/`;
+  const folder = folderOf(f);
   let from: string | null = null;
   do {
     const page: Listing | { readonly kind: 'absent' } | Exclude<Failure, { kind: 'unknown' }> = beforeWriting(

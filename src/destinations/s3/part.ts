@@ -7,8 +7,8 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { z } from 'zod';
-import { hexOf } from '../../domain/ids.ts';
-import type { BatchRequest, Receipt } from '../port.ts';
+import { type BatchId, hexOf } from '../../domain/ids.ts';
+import type { AcceptedUpload, BatchRequest, Receipt } from '../port.ts';
 
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
@@ -21,9 +21,13 @@ export interface EncodedPart {
 
 export async function encodePart(request: BatchRequest, gzipped: boolean): Promise<EncodedPart> {
   const plain = Buffer.from(request.body);
-  const name = `${hexOf(request.batchId)}.ndjson`;
+  const name = partName(request.batchId, gzipped);
   if (!gzipped) return { name, contentType: 'application/x-ndjson', body: plain };
-  return { name: `${name}.gz`, contentType: 'application/gzip', body: await compress(plain) };
+  return { name, contentType: 'application/gzip', body: await compress(plain) };
+}
+
+export function partName(batch: BatchId, gzipped: boolean): string {
+  return `${hexOf(batch)}.ndjson${gzipped ? '.gz' : ''}`;
 }
 
 /**
@@ -42,6 +46,20 @@ export async function holdsRequest(
   }
 }
 
+/** How many members a stored object holds, one a line; `null`: it is no part. */
+export async function countMembers(stored: Buffer, gzipped: boolean): Promise<number | null> {
+  try {
+    const plain = gzipped ? await expand(stored) : stored;
+    let lines = 0;
+    for (let at = plain.indexOf(LINE_END); at !== -1; at = plain.indexOf(LINE_END, at + 1)) lines += 1;
+    return plain.length === 0 || plain.at(-1) === LINE_END ? lines : null;
+  } catch {
+    return null; // no gzip
+  }
+}
+
+const LINE_END = 0x0a;
+
 const receiptSchema = z.object({
   key: z.string(),
   members: z.int(),
@@ -52,17 +70,25 @@ const receiptSchema = z.object({
 
 export type PartReceipt = z.infer<typeof receiptSchema>;
 
-export function partReceipt(key: string, request: BatchRequest, stored: Buffer, etag: string): PartReceipt {
+export function partReceipt(key: string, members: number, stored: Buffer, etag: string): PartReceipt {
   return {
     key,
-    members: request.operations.length,
+    members,
     bytes: stored.length,
     sha256: `sha256:${createHash('sha256').update(stored).digest('hex')}`,
     etag,
   };
 }
 
-/** @throws ZodError where the journal gives back what this adapter never answered: a bug. */
-export function readReceipt(receipt: Receipt): PartReceipt {
-  return receiptSchema.parse(receipt);
+/**
+ * `null`: somebody has vouched for the upload, and nothing is known of its part.
+ * @throws ZodError where the journal gives back what this adapter never answered: a bug
+ */
+export function readReceipt({ receipt }: AcceptedUpload): PartReceipt | null {
+  return isVouched(receipt) ? null : receiptSchema.parse(receipt);
+}
+
+/** What stands for the receipt after `retl resolve <upload> --accepted`. */
+function isVouched({ resolved }: Receipt): boolean {
+  return resolved === 'accepted';
 }

@@ -81,7 +81,10 @@ export class S3Writer implements Writer {
     const done = await this.#bucket.put(key, part.body, part.contentType, 'absent');
     switch (done.kind) {
       case 'stored':
-        return { kind: 'accepted', receipt: partReceipt(key, request, part.body, done.etag) };
+        return {
+          kind: 'accepted',
+          receipt: partReceipt(key, request.operations.length, part.body, done.etag),
+        };
       case 'precondition':
         return this.#compare(key, request);
       default:
@@ -166,7 +169,10 @@ export class S3Writer implements Writer {
     switch (stored.kind) {
       case 'found':
         if (await holdsRequest(stored.body, request, this.#options.gzip)) {
-          return { kind: 'accepted', receipt: partReceipt(key, request, stored.body, stored.etag) };
+          return {
+            kind: 'accepted',
+            receipt: partReceipt(key, request.operations.length, stored.body, stored.etag),
+          };
         }
         return {
           kind: 'misconfigured',
