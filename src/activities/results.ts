@@ -56,8 +56,8 @@ export type StepResult =
   | Pending
   /** The outcome of `batch` is unknown and cannot be verified. */
   | Blocked
-  /** The destination refused members, or a whole request, for good. */
-  | { readonly kind: 'rejected'; readonly code: string; readonly counts: RunCounts }
+  /** The destination refused members, or a whole request, for good. `ms`: when others that are unresolved are asked about again. */
+  | { readonly kind: 'rejected'; readonly code: string; readonly ms?: number; readonly counts: RunCounts }
   /** Configuration must change first; nothing was applied. `code` is the adapter's. */
   | { readonly kind: 'misconfigured'; readonly code: string; readonly counts: RunCounts }
   /** Told to stop launching; what was in flight is recorded. */

@@ -23,12 +23,16 @@ export function waitOf(step: Extract<StepResult, { kind: 'wait' | 'blocked' | 'p
   if (step.kind === 'blocked' && step.ms === undefined) {
     return { kind: 'blocked', code, ms: null, batch, ageMs: null };
   }
-  // Not every number survives JSON.
-  const asked = Number(step.ms ?? Number.NaN);
-  const ms = Number.isFinite(asked) ? Math.min(LONGEST_WAIT_MS, Math.max(0, asked)) : ASK_AGAIN_MS;
+  const ms = boundedMs(step.ms);
   if (step.kind === 'blocked') return { kind: 'blocked', code, ms, batch, ageMs: null };
   if (step.kind === 'pending') return { kind: 'pending', code, ms, batch, ageMs: step.ageMs };
   return { kind: 'retry', code, ms, batch, ageMs: null };
+}
+
+/** Not every number survives JSON. */
+function boundedMs(ms: number | undefined): number {
+  const asked = Number(ms ?? Number.NaN);
+  return Number.isFinite(asked) ? Math.min(LONGEST_WAIT_MS, Math.max(0, asked)) : ASK_AGAIN_MS;
 }
 
 /** How long to wait before asking again where `step` has left something unresolved; `null`: not at all. */
@@ -43,8 +47,9 @@ export function unresolvedAfter(step: StepResult): Wait | null {
     case 'more':
     case 'stopped':
       return null;
-    case 'done':
     case 'rejected':
+      return { kind: 'retry', code: 'unresolved', ms: boundedMs(step.ms), batch: null, ageMs: null };
+    case 'done':
     case 'held':
     case 'guard-rejected':
     case 'guard-expired':

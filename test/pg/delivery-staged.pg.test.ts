@@ -199,6 +199,21 @@ describe('an attempt that finds jobs', () => {
     expect(sent).toHaveLength(3);
   });
 
+  test('rule 5: a job that is rejected keeps no other from being asked about in the same round, and nothing is sent', async () => {
+    const poll = (_: BatchRequest, n: number): PollOutcome =>
+      n === 1
+        ? { kind: 'refused', code: 'job-failed', reason: 'no' }
+        : n === 2
+          ? job(sent.indexOf(polled[1] ?? '') + 1)
+          : ACCEPTED;
+    const end = await attempt({ poll, inFlight: 1 });
+    expect([...polled].sort()).toEqual([...sent].sort());
+    // What still runs is asked about in its own time, and not when the closing of the run looks again.
+    expect(end).toEqual({ kind: 'rejected', code: 'job-failed', ms: 2_000 });
+    expect([...(await states())].sort()).toEqual(['refused', 'settled', 'staged']);
+    expect(sent).toHaveLength(3);
+  });
+
   test('rule 5: one past its deadline blocks, and the others are polled on, until they are settled', async () => {
     await scene.journal.admin.query(
       `update retl.batch set staged_at = staged_at - interval '25 hours' where batch_id = decode($1, 'hex')`,

@@ -119,6 +119,17 @@ test('rule 10: an abort while jobs are under way waits for them, sends nothing, 
   ).toMatchObject([{ resolveOnly: true }, { resolveOnly: true }]);
 });
 
+test('rule 5: a rejected run asks about what is left of it when that is due, and is closed then', async () => {
+  const rejected: Answer<'deliver'> = { kind: 'rejected', code: 'job-failed', ms: 1_000, counts: COUNTS };
+  const act = await stage.start({
+    deliver: [rejected, rejected, DONE],
+    close: [UNRESOLVED, UNRESOLVED, CLOSED],
+  });
+  await act.ending();
+  expect(deliveries(act)).toHaveLength(3);
+  expect(await act.lasted()).toBeLessThan(30_000);
+});
+
 test('rule 10: an abort while the finish is pending is too late where it is accepted in the end', async () => {
   const act = await stage.start({
     finish: [pending(86_400_000), pending(1_000), DONE],

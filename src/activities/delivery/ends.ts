@@ -17,7 +17,8 @@ export type WindowEnd =
   | { readonly kind: 'wait'; readonly code: string; readonly ms: number; readonly batch: BatchId }
   /** A person is waited for; `ms`: other batches are asked about again after that, whoever has come. */
   | { readonly kind: 'blocked'; readonly code: string; readonly batch: BatchId; readonly ms?: number }
-  | { readonly kind: 'rejected'; readonly code: string }
+  /** `ms`: what is still unresolved is asked about again after that. */
+  | { readonly kind: 'rejected'; readonly code: string; readonly ms?: number }
   | { readonly kind: 'misconfigured'; readonly code: string };
 
 const GRAVITY: Readonly<Record<WindowEnd['kind'], number>> = {
@@ -34,7 +35,8 @@ const GRAVITY: Readonly<Record<WindowEnd['kind'], number>> = {
 
 /**
  * The graver of two ends. Of two waits the longer counts, since waking for the shorter would only find the other. Of two staged
- * batches the older is named. Whatever is asked about again is so in its own time, also where another batch needs a person.
+ * batches the older is named. Whatever is asked about again is so in its own time, also where another batch needs a person, or was
+ * rejected.
  */
 export function graver(now: WindowEnd | null, end: WindowEnd): WindowEnd {
   if (now === null) return end;
@@ -47,6 +49,7 @@ export function graver(now: WindowEnd | null, end: WindowEnd): WindowEnd {
       return { ...named, ...sooner(grave, other) };
     }
     case 'blocked':
+    case 'rejected':
       return { ...grave, ...sooner(grave, other) };
     default:
       return grave;

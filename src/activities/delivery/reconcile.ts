@@ -34,6 +34,14 @@ export class Reconciler {
     return this.a.settings.batch.pollDeadlineMs;
   }
 
+  /** Whether more than a question goes out for it: the request itself, for the first time or again. */
+  sends({ state }: BatchRecord): boolean {
+    return (
+      (state !== 'staged' && this.w.destination.capabilities.recovery === 'idempotent') ||
+      state === 'prepared'
+    );
+  }
+
   /** @throws JournalError */
   async resolve(batch: BatchRecord): Found {
     return batch.state === 'staged' ? this.#poll(batch) : this.#reconcile(batch);

@@ -92,8 +92,9 @@ export class DeliveryWindow {
     const open = await openBatches(this.a.deps.journal, this.a.attempt);
     this.#staged = open.filter((b) => b.state === 'staged').length;
     for (const batch of open.filter((b) => b.state !== 'not-applied')) {
-      // Each once a round: one that waits, or needs a person, must not keep the others from being asked about.
-      if (this.#mustLeave()) return;
+      // Each once a round: one that waits, was refused or needs a person must not keep the others from being asked about.
+      if (this.#isOver()) return;
+      if (this.#mustLeave() && this.#reconciler.sends(batch)) continue;
       await this.#roomInFlight();
       if (batch.state === 'staged') this.#fly(() => this.#resolve(batch));
       else if (batch.state !== 'prepared') await this.#resolve(batch);
@@ -260,17 +261,20 @@ export class DeliveryWindow {
     this.#end = graver(this.#end, end);
   }
 
-  /** Whether nothing more is launched, or, below, even asked. */
+  /** Whether nothing more is launched, or, below, even sent again, or even asked. */
   #mustStop(): boolean {
     return this.#mustLeave() || this.#halting;
   }
 
   #mustLeave(): boolean {
+    return this.#isOver() || this.#end?.kind === 'rejected' || this.#end?.kind === 'misconfigured';
+  }
+
+  #isOver(): boolean {
     const outOfTime = performance.now() >= this.limits.until;
     if (this.a.stop.aborted) this.#stopWith({ kind: 'stopped' });
     else if (outOfTime) this.#stopWith({ kind: 'more' });
-    const ended = this.#end?.kind === 'rejected' || this.#end?.kind === 'misconfigured';
-    return ended || outOfTime || this.a.stop.aborted || this.#crash !== null;
+    return outOfTime || this.a.stop.aborted || this.#crash !== null;
   }
 
   /** Nor does it send more than the provider keeps jobs for. */
