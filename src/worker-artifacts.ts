@@ -1,7 +1,7 @@
 /** The store of artifacts that retl.yaml names, as the worker opens it: with those that were used before, and the journal's own. */
 
 import { expectValid, loadBase } from './config/load.ts';
-import { resolveReferences, secretsOf } from './config/secrets.ts';
+import { inProjectFile, resolveReferences, secretsOf } from './config/secrets.ts';
 import { RetlError } from './domain/errors.ts';
 import type { ArtifactSettings, Options } from './domain/settings.ts';
 import { chainArtifacts, lazyArtifacts } from './indexing/artifacts/chain.ts';
@@ -61,7 +61,7 @@ export function storesToLookAt(projectDir: string, settings: ArtifactSettings, j
 /** @throws RetlError `artifact.misconfigured`, which names the option and no value; `config.secret` */
 function judged(projectDir: string, written: Options, place: string): ArtifactOptions {
   const { env, readFile } = secretsOf(projectDir);
-  const parsed = artifactOptions.safeParse(resolveReferences(written, env, readFile));
+  const parsed = artifactOptions.safeParse(resolveReferences(written, env, readFile, inProjectFile(place)));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const path = [place, ...(issue?.path ?? [])].join('.');

@@ -8,7 +8,13 @@
 import { parseArgs } from 'node:util';
 import { expectValid, loadBase } from './config/load.ts';
 import { resolveReaderUrl } from './config/reader-url.ts';
-import { resolveReferences, resolveText, type SecretAccess, secretsOf } from './config/secrets.ts';
+import {
+  inProjectFile,
+  resolveReferences,
+  resolveText,
+  type SecretAccess,
+  secretsOf,
+} from './config/secrets.ts';
 import type { AskLine, AskOrder, Source, ToldChange, ToldMember } from './domain/ask-messages.ts';
 import { RetlError } from './domain/errors.ts';
 import type { FoundChange, FoundMember, Search } from './domain/found.ts';
@@ -67,11 +73,15 @@ function openReader(
   journalUrl: string,
 ): IndexReader {
   if (engine !== null) {
-    const options = resolveReferences(engine.options, env, readFile);
+    const options = resolveReferences(engine.options, env, readFile, inProjectFile(`indexes.${name}`));
     const definition = engineDefinition(name, MEMBERSHIP_SEARCH);
     return engineSearchReader({ definition, system: engine.system, options });
   }
-  const place = { url: url === null ? journalUrl : resolveText(url, env, readFile), schema: quoted(schema) };
+  const own = inProjectFile(`indexes.${name}.url`);
+  const place = {
+    url: url === null ? journalUrl : resolveText(url, env, readFile, own),
+    schema: quoted(schema),
+  };
   return kind === 'membership-search'
     ? postgresSearchReader({ ...place, definition: definitionOf(name, membershipSearch) })
     : postgresHistoryReader({ ...place, definition: definitionOf(name, membershipHistory) });

@@ -5,7 +5,7 @@ import { attestable, attestBaseline } from './activities/attest-baseline.ts';
 import { importBaseline, inspectBaseline } from './activities/import-baseline.ts';
 import { verifyBaseline } from './activities/verify-baseline.ts';
 import { expectValid, loadMirror } from './config/load.ts';
-import { resolveText, secretsOf } from './config/secrets.ts';
+import { inProjectFile, resolveText, secretsOf } from './config/secrets.ts';
 import { assertNever } from './domain/assert-never.ts';
 import type { BaselineLine, BaselineOrder } from './domain/baseline.ts';
 import { RetlError } from './domain/errors.ts';
@@ -145,7 +145,7 @@ async function withJournal<T>(
   work: (journal: JournalPool) => Promise<T>,
 ): Promise<T> {
   const { env, readFile } = secretsOf(projectDir);
-  const journal = openJournal({ url: resolveText(url, env, readFile), max: 1 });
+  const journal = openJournal({ url: resolveText(url, env, readFile, inProjectFile('journal.url')), max: 1 });
   try {
     await requireSchema(journal);
     return await work(journal);

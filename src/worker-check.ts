@@ -4,7 +4,7 @@ import { bindDestination } from './activities/binding.ts';
 import { attempt, checkMirror, problemOf } from './activities/check.ts';
 import { previewRun } from './activities/preview.ts';
 import { loadProject } from './config/load.ts';
-import { resolveText, secretsOf } from './config/secrets.ts';
+import { inProjectFile, resolveText, secretsOf } from './config/secrets.ts';
 import type { CheckLine } from './domain/check.ts';
 import { RetlError } from './domain/errors.ts';
 import type { MirrorSettings, ProjectSettings } from './domain/settings.ts';
@@ -94,7 +94,7 @@ async function withJournal<T>(
   work: (journal: JournalPool) => Promise<T>,
 ): Promise<T> {
   const { env, readFile } = secretsOf(projectDir);
-  const journal = openJournal({ url: resolveText(url, env, readFile), max: 1 });
+  const journal = openJournal({ url: resolveText(url, env, readFile, inProjectFile('journal.url')), max: 1 });
   try {
     await requireSchema(journal);
     return await work(journal);

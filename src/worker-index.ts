@@ -6,7 +6,7 @@
 import { hostname } from 'node:os';
 import type { IndexDependencies } from './activities/index-follow.ts';
 import { expectValid, loadBase } from './config/load.ts';
-import { resolveReferences, resolveText, secretsOf } from './config/secrets.ts';
+import { inProjectFile, resolveReferences, resolveText, secretsOf } from './config/secrets.ts';
 import { checkpointJson } from './domain/checkpoint.ts';
 import { CHECKPOINT_VERSION } from './domain/checkpoint-codec.ts';
 import { type Refusal, stop } from './domain/checkpoint-validation.ts';
@@ -68,11 +68,12 @@ export async function openIndexer(
   const { env, readFile } = secretsOf(projectDir);
   const { name, schema, holdsLog, engine } = index;
   if (engine === null) {
-    const url = resolveText(index.url ?? journalUrl, env, readFile);
+    const path = index.url === null ? 'journal.url' : `indexes.${name}.url`;
+    const url = resolveText(index.url ?? journalUrl, env, readFile, inProjectFile(path));
     return postgresIndexer({ name, kind: KINDS[index.kind], url, schema, holdsLog });
   }
   const { system } = engine;
-  const options = resolveReferences(engine.options, env, readFile);
+  const options = resolveReferences(engine.options, env, readFile, inProjectFile(`indexes.${name}`));
   return engineIndexer({ name, system, form: MEMBERSHIP_SEARCH, options, holdsLog });
 }
 
@@ -91,13 +92,19 @@ export async function indexVerb(
   const { env, readFile } = secretsOf(setup.projectDir);
   try {
     const base = expectValid(await loadBase(setup.projectDir));
-    const journal = openJournal({ url: resolveText(base.journal.url, env, readFile), max: 4 });
+    const journal = openJournal({
+      url: resolveText(base.journal.url, env, readFile, inProjectFile('journal.url')),
+      max: 4,
+    });
     try {
       await requireSchema(journal);
       const deps = indexDependencies(setup, journal);
       if (verb === 'show') say(await shown(deps.replay, name));
       else if (verb === 'forget') {
-        const place = { url: resolveText(base.journal.url, env, readFile), schema: argument };
+        const place = {
+          url: resolveText(base.journal.url, env, readFile, inProjectFile('journal.url')),
+          schema: argument,
+        };
         say(await forgotten(journal, place, name));
       } else
         for (const index of name === '' ? await deps.names() : [name]) {

@@ -24,7 +24,7 @@ import { createMaintenanceActivities } from './activities/maintain.ts';
 import { RunMetrics } from './activities/run-metrics.ts';
 import { expectValid, loadBase } from './config/load.ts';
 import { metricsPace, resolveMetrics } from './config/metrics-schema.ts';
-import { resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
+import { inProjectFile, resolveTemporal, resolveText, secretsOf } from './config/secrets.ts';
 import { RetlError } from './domain/errors.ts';
 import { RUN_ATTRIBUTES } from './domain/messages.ts';
 import type { TemporalSettings } from './domain/settings.ts';
@@ -55,10 +55,11 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
   const base = expectValid(await loadBase(setup.projectDir));
   const { env, readFile } = secretsOf(setup.projectDir);
   const journal = openJournal({
-    url: resolveText(base.journal.url, env, readFile),
+    url: resolveText(base.journal.url, env, readFile, inProjectFile('journal.url')),
     max: ACTIVITIES_AT_ONCE + SPARE_CONNECTIONS,
   });
-  const connection = await connect(resolveTemporal(base.temporal, { env, readFile }));
+  const temporal = resolveTemporal(base.temporal, { env, readFile });
+  const connection = await connect(temporal);
   const meter = Runtime.instance().metricMeter;
   const metrics = new RunMetrics(meter);
   const indexes = indexDependencies(setup, journal);
@@ -81,7 +82,7 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
     const worker = await Worker.create({
       connection: connection.native,
       namespace: connection.namespace,
-      taskQueue: resolveText(base.temporal.taskQueue, env, readFile),
+      taskQueue: temporal.taskQueue,
       ...workflowCode(setup.workflowBundle),
       activities: {
         ...createActivities(dependencies),

@@ -10,7 +10,7 @@ import { chosenEnvironment, ENVIRONMENT_VARIABLE } from '../config/environments.
 import { findProject, loadBase } from '../config/load.ts';
 import type { BaseSettings } from '../config/load-base.ts';
 import { ENVIRONMENT_NAME } from '../config/project-schema.ts';
-import { resolveText, type SecretAccess, secretsOf } from '../config/secrets.ts';
+import { inProjectFile, resolveText, type SecretAccess, secretsOf } from '../config/secrets.ts';
 import { InvalidProject } from './failures.ts';
 
 export const ENV_FILE = '.env';
@@ -84,7 +84,7 @@ export async function readSettings(
   return loaded.settings;
 }
 
-/** @throws RetlError `config.secret` */
-export function resolved(project: Project, text: string): string {
-  return resolveText(text, project.secrets.env, project.secrets.readFile);
+/** @param path of the setting in `retl.yaml`. @throws RetlError `config.secret` */
+export function resolved(project: Project, text: string, path: string): string {
+  return resolveText(text, project.secrets.env, project.secrets.readFile, inProjectFile(path));
 }

@@ -69,7 +69,7 @@ export async function readParked(
 
 async function journalUrl(project: Project): Promise<string> {
   const { journal } = await readSettings(project);
-  return resolved(project, journal.url);
+  return resolved(project, journal.url, 'journal.url');
 }
 
 /**

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { RetlError } from '../domain/errors.ts';
 import type { MetricsSettings } from '../domain/settings.ts';
 import { DURATION_WORDS, parseDuration } from './quantities.ts';
-import { resolveText, type SecretAccess } from './secrets.ts';
+import { inProjectFile, resolveText, type SecretAccess } from './secrets.ts';
 
 const REFERENCE = String.raw`^\$\{`;
 /** An IPv4 or bracketed IPv6 address, and a port. */
@@ -63,16 +63,20 @@ export function resolveMetrics(
   said?: string,
 ): MetricsSettings {
   if (said === METRICS_OFF) return { kind: 'off' };
-  const resolve = (text: string) => resolveText(text, env, readFile);
+  const resolve = (text: string, key: string) =>
+    resolveText(text, env, readFile, inProjectFile(`metrics.${key}`));
   if (said || settings.kind === 'prometheus') {
-    const address = said || (settings.kind === 'prometheus' ? resolve(settings.address) : '');
+    const address = said || (settings.kind === 'prometheus' ? resolve(settings.address, 'prometheus') : '');
     if (!isAddress(address)) throw new RetlError('metrics.address', { rule: 'no-address-and-port' });
     return { kind: 'prometheus', address };
   }
   if (settings.kind === 'off') return settings;
-  const url = resolve(settings.url);
+  const url = resolve(settings.url, 'otel.url');
   if (!new RegExp(URL_FORM).test(url)) throw new RetlError('metrics.otel', { rule: 'no-url' });
-  const headers = Object.entries(settings.headers).map(([name, value]) => [name, resolve(value)]);
+  const headers = Object.entries(settings.headers).map(([name, value]) => [
+    name,
+    resolve(value, `otel.headers.${name}`),
+  ]);
   return { ...settings, url, headers: Object.fromEntries(headers) };
 }
 

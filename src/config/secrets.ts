@@ -30,6 +30,18 @@ export interface Reference {
   readonly text: string;
 }
 
+/** Where a text stands, for the error of its references. */
+export interface SettingPlace {
+  readonly file?: string;
+  /** Of its keys, e.g. `journal.url`. */
+  readonly path: string;
+}
+
+/** A setting of the project's own file. */
+export function inProjectFile(path: string): SettingPlace {
+  return { file: 'retl.yaml', path };
+}
+
 const REFERENCE = /\$\{(env|file):([^{}]*)\}/g;
 /** Anything that looks like a reference, also the mistyped. */
 const LOOKS_LIKE = /\$\{[^{}]*\}?/g;
@@ -66,13 +78,13 @@ export function secretsOf(projectDir: string, env: Env = process.env): SecretAcc
   return { env, readFile: secretFilesIn(projectDir) };
 }
 
-/** Resolves one text. @throws RetlError `config.secret` naming the reference. */
-export function resolveText(text: string, env: Env, readFile: ReadSecretFile): string {
+/** Resolves one text. @throws RetlError `config.secret` naming the reference and where it stands. */
+export function resolveText(text: string, env: Env, readFile: ReadSecretFile, place: SettingPlace): string {
   return text.replaceAll(REFERENCE, (written) => {
     const [reference] = referencesIn(written);
     if (reference === undefined) return written;
     const value = referencedValue(reference, env, readFile);
-    if (value === null) throw new RetlError('config.secret', { reference: reference.text });
+    if (value === null) throw new RetlError('config.secret', { ...place, reference: reference.text });
     return value;
   });
 }
@@ -90,11 +102,18 @@ export function referencedValue(reference: Reference, env: Env, readFile: ReadSe
 
 /**
  * Resolves every reference in `options`, at any depth.
- * @throws RetlError `config.secret` naming the reference, never its content.
+ * @param at where the options themselves stand; they may be of a file that is not known here.
+ * @throws RetlError `config.secret` naming the reference and its key, never its content.
  */
-export function resolveReferences(options: Options, env: Env, readFile: ReadSecretFile): Options {
+export function resolveReferences(
+  options: Options,
+  env: Env,
+  readFile: ReadSecretFile,
+  at: SettingPlace = { path: '' },
+): Options {
+  const below = (key: string) => ({ ...at, path: at.path === '' ? key : `${at.path}.${key}` });
   return Object.fromEntries(
-    Object.entries(options).map(([key, value]) => [key, resolveValue(value, env, readFile)]),
+    Object.entries(options).map(([key, value]) => [key, resolveValue(value, env, readFile, below(key))]),
   );
 }
 
@@ -103,19 +122,21 @@ export function resolveTemporal(
   settings: TemporalSettings,
   { env, readFile }: SecretAccess,
 ): TemporalSettings {
-  const orNull = (text: string | null) => (text === null ? null : resolveText(text, env, readFile));
+  const resolve = (text: string, key: string) =>
+    resolveText(text, env, readFile, inProjectFile(`temporal.${key}`));
+  const orNull = (text: string | null, key: string) => (text === null ? null : resolve(text, key));
   return {
-    profile: orNull(settings.profile),
-    address: orNull(settings.address),
-    namespace: orNull(settings.namespace),
-    taskQueue: resolveText(settings.taskQueue, env, readFile),
+    profile: orNull(settings.profile, 'profile'),
+    address: orNull(settings.address, 'address'),
+    namespace: orNull(settings.namespace, 'namespace'),
+    taskQueue: resolve(settings.taskQueue, 'task_queue'),
   };
 }
 
-function resolveValue(value: SourceValue, env: Env, readFile: ReadSecretFile): SourceValue {
-  if (typeof value === 'string') return resolveText(value, env, readFile);
-  if (Array.isArray(value)) return value.map((item: SourceValue) => resolveValue(item, env, readFile));
-  if (isObject(value)) return resolveReferences(value, env, readFile);
+function resolveValue(value: SourceValue, env: Env, readFile: ReadSecretFile, at: SettingPlace): SourceValue {
+  if (typeof value === 'string') return resolveText(value, env, readFile, at);
+  if (Array.isArray(value)) return value.map((item: SourceValue) => resolveValue(item, env, readFile, at));
+  if (isObject(value)) return resolveReferences(value, env, readFile, at);
   return value;
 }
 

@@ -21,7 +21,8 @@ export const ERROR_CODES = {
   },
   'config.secret': {
     meaning: 'A secret reference points to an environment variable or file that is not there.',
-    remedy: 'Set the variable or create the file where the worker runs.',
+    remedy:
+      'Set the variable or create the file, here and where the worker runs. `retl dev` sets RETL_JOURNAL_URL while it runs.',
     recourse: 'fix',
   },
   'config.revision': {

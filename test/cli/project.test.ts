@@ -110,6 +110,25 @@ test('a secret that is not there is named, and what is there is not shown', asyn
   expect(missing.code).toBe(2);
   expect(missing.stderr).toContain('config.secret');
   expect(missing.stderr).toContain('{env:RETL_JOURNAL_URL}');
+  expect(missing.stderr).toMatch(/file: retl\.yaml\n {2}path: journal\.url\n/);
+  expect(missing.stderr).toContain('here and where the worker runs');
+});
+
+test('what is wrong with a file of members names the file, by which it was asked for', async () => {
+  await project.write('retl.yaml', PROJECT);
+  await project.write('mirrors/vip.yaml', MIRROR.replace('new-empty', 'tracked'));
+  const cwd = project.folder;
+  for (const [file, rule] of [
+    ['nofile.csv', 'unreadable'],
+    ['all.xls', 'unknown-format'],
+  ] as const) {
+    const args = ['baseline', 'import', 'vip', '--from', file, '--because', 'counted', '--json'];
+    const { code, stdout } = await retl(args, { cwd, env: { CRM_TOKEN: 'token' } });
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: { code: 'data.baseline-file', details: { file, rule } },
+    });
+  }
 });
 
 test('.env is read, and stands behind the real environment', async () => {

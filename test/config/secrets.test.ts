@@ -50,6 +50,7 @@ test.each([
   const resolve = () => resolveReferences({ a: ref(reference) }, env, secretsOf('/', env).readFile);
   expect(resolve).toThrow(RetlError);
   expect(resolve).toThrow(`config.secret`);
+  expect(resolve).toThrow('path=a');
   expect(resolve).toThrow(ref(reference));
 });
 

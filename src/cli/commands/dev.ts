@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Command } from 'commander';
-import { resolveText } from '../../config/secrets.ts';
+import { inProjectFile, resolveText } from '../../config/secrets.ts';
 import type { DevStack } from '../../dev/stack.ts';
 import type { StackInUse } from '../../dev/stack-lock.ts';
 import { type Invocation, newCommand } from '../command.ts';
@@ -97,7 +97,8 @@ function usesJournalOf(
   { environment, url }: { readonly environment: Environment; readonly url: string },
 ): boolean {
   try {
-    return resolveText(url, { ...secrets.env, ...environment }, secrets.readFile) === stack.workerUrl;
+    const env = { ...secrets.env, ...environment };
+    return resolveText(url, env, secrets.readFile, inProjectFile('journal.url')) === stack.workerUrl;
   } catch {
     return false;
   }

@@ -1,6 +1,6 @@
 /** `retl maintenance run`: takes away what runs have left behind, now. */
 
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import type { MaintenanceState } from '../../client/maintenance.ts';
 import {
   addCounts,
@@ -11,6 +11,7 @@ import {
   NOTHING_DONE,
 } from '../../domain/maintenance.ts';
 import type { JournalTask } from '../../journal/maintain.ts';
+import { choicesIn } from '../choice-argument.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { readSettings } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
@@ -46,11 +47,7 @@ export function maintenanceRunCommand(): Command {
 }
 
 function tasksArgument(text: string): readonly MaintenanceTask[] {
-  const words = text.split(',').map((word) => word.trim());
-  const found = MAINTENANCE_TASKS.filter((task) => words.includes(task));
-  if (found.length === 0 || words.some((word) => !MAINTENANCE_TASKS.some((task) => task === word)))
-    throw new InvalidArgumentError(`It must be some of ${MAINTENANCE_TASKS.join(', ')}, with commas.`);
-  return found;
+  return choicesIn(text, MAINTENANCE_TASKS);
 }
 
 async function run(invocation: Invocation): Promise<ExitCode> {
@@ -61,7 +58,9 @@ async function run(invocation: Invocation): Promise<ExitCode> {
   return withTemporal(project, async (temporal) => {
     const { workflowId, started } = await startMaintenance(temporal, only === undefined ? {} : { only });
     output.note(
-      started ? `Maintenance ${workflowId} started.` : `Maintenance ${workflowId} is under way already.`,
+      started
+        ? `Maintenance started (workflow ${workflowId}).`
+        : `Maintenance is under way already (workflow ${workflowId}).`,
     );
     if (options.detach === true) {
       output.document({ workflowId, started });

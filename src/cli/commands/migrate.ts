@@ -33,11 +33,11 @@ async function migrateJournal({ output, project }: Invocation): Promise<ExitCode
       'retl.yaml names no `journal.owner_url`.',
       'Add it, as a reference to a URL whose role owns the journal’s database.',
     );
-  const ownerUrl = resolved(project, journal.ownerUrl);
+  const ownerUrl = resolved(project, journal.ownerUrl, 'journal.owner_url');
   const runtimeRole =
     journal.runtimeRole === null
-      ? roleOf(safely(() => resolved(project, journal.url)))
-      : resolved(project, journal.runtimeRole);
+      ? roleOf(safely(() => resolved(project, journal.url, 'journal.url')))
+      : resolved(project, journal.runtimeRole, 'journal.runtime_role');
   const { migrate } = await import('../../journal/migrate.ts');
   const grantee = runtimeRole === null || runtimeRole === roleOf(ownerUrl) ? {} : { runtimeRole };
   const applied = await migrate({ ownerUrl, ...grantee });

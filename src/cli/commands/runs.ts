@@ -1,8 +1,9 @@
 /** `retl runs [mirror]…`: the last runs in the journal. */
 
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import { RUN_STATES, type RunState } from '../../domain/run.ts';
 import type { RunSummary } from '../../journal/inspect.ts';
+import { choicesIn } from '../choice-argument.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { readMirrors, readParked, readRuns } from '../journal.ts';
@@ -29,7 +30,7 @@ export function runsCommand(): Command {
   );
   return addSelection(command)
     .addOption(
-      new Option('--state <state>', 'in this state only; may be given more than once')
+      new Option('--state <state>', 'in these states only, with commas; may be given more than once')
         .choices(RUN_STATES)
         .argParser(stateArgument),
     )
@@ -38,9 +39,7 @@ export function runsCommand(): Command {
 
 /** Parses one `--state`, after those `before` it. */
 function stateArgument(text: string, before: readonly RunState[] | undefined): readonly RunState[] {
-  const state = RUN_STATES.find((known) => known === text);
-  if (state === undefined) throw new InvalidArgumentError(`Allowed are ${RUN_STATES.join(', ')}.`);
-  return [...(before ?? []), state];
+  return [...(before ?? []), ...choicesIn(text, RUN_STATES)];
 }
 
 function statesIn({ state }: Invocation['options']): readonly RunState[] | null {
