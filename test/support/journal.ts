@@ -34,7 +34,8 @@ export async function createEmptyJournal(options: { createRole?: boolean } = {})
   await admin.query(`
     create role ${ownerRole} login ${options.createRole === true ? 'createrole' : ''};
     create role ${runtimeRole} login;
-    alter database ${name} owner to ${ownerRole}`);
+    alter database ${name} owner to ${ownerRole};
+    revoke temporary on database ${name} from public`);
   const ownerUrl = as(database.url, ownerRole);
   const runtimeUrl = as(database.url, runtimeRole);
   const owner = new pg.Pool({ connectionString: ownerUrl, max: 2 });

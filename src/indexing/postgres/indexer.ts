@@ -1,7 +1,7 @@
 /**
  * An index in tables of PostgreSQL (design.md section 7). Each build has a table of its own; readers ask a view that has the
  * index's name, which leads to the live one. The indexer's role owns what it makes: it needs the right to create in the
- * schema, or to create the schema.
+ * schema, or to create the schema, and the right to make temporary tables.
  */
 
 import type pg from 'pg';

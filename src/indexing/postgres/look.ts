@@ -11,6 +11,7 @@ const RIGHTS = `
     case when s.oid is null then has_database_privilege(current_database(), 'create')
       else has_schema_privilege(s.oid, 'usage') and has_schema_privilege(s.oid, 'create') end as may_create,
     b.oid is null or (has_table_privilege(b.oid, 'select') and has_table_privilege(b.oid, 'insert') and has_table_privilege(b.oid, 'update')) as may_write,
+    has_database_privilege(current_database(), 'temporary') as may_make_temporary,
     v.oid is null or pg_has_role(v.relowner, 'usage') as owns_view,
     v.oid is null or v.relkind = 'v' as is_view
   from (select) one
@@ -27,6 +28,7 @@ export async function lookAt(pool: pg.Pool, schema: string, name: string): Promi
     if (row.may_create !== true)
       return row.has_schema === true ? 'may-not-create-in-schema' : 'may-not-create-schema';
     if (row.may_write !== true) return 'may-not-write';
+    if (row.may_make_temporary !== true) return 'may-not-make-temporary';
     if (row.is_view !== true) return 'name-taken';
     return row.owns_view === true ? null : 'other-owner';
   });
