@@ -4,7 +4,6 @@
  */
 
 import { type Command, InvalidArgumentError } from 'commander';
-import { RetlError } from '../domain/errors.ts';
 import { sha256 } from '../domain/ids.ts';
 import type { UpdateName } from '../domain/messages.ts';
 import { askedByJournal, decideByJournal } from './answer-journal.ts';
@@ -21,7 +20,7 @@ import {
 import { type CommandText, type Invocation, newCommand } from './command.ts';
 import { confirm, YES_HELP } from './confirm.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
-import { isUnavailable, Refusal } from './failures.ts';
+import { isOutOfReach, Refusal } from './failures.ts';
 import { type Journal, withJournal } from './journal.ts';
 import { knownElsewhere } from './known-mirrors.ts';
 import { reasonArgument, reasonOf } from './reason-argument.ts';
@@ -82,11 +81,6 @@ function requireLooked({ options }: Invocation, answer: UpdateName, { isBroad, m
 
 function usage(message: string): Refusal {
   return new Refusal(EXIT.usage, 'usage', message, '`--help` of the command shows how it is used.');
-}
-
-/** The journal's URL is not known here, or leads nowhere. */
-function isOutOfReach(error: unknown): boolean {
-  return isUnavailable(error) || (error instanceof RetlError && error.code === 'config.secret');
 }
 
 interface Way {

@@ -97,6 +97,11 @@ export function isUnavailable(error: unknown): boolean {
   );
 }
 
+/** The journal's URL is not known here, or leads nowhere. */
+export function isOutOfReach(error: unknown): boolean {
+  return isUnavailable(error) || (error instanceof RetlError && error.code === 'config.secret');
+}
+
 /** 42501: the role lacks a right. Of another process only the details tell. */
 export function isDenied(error: unknown): boolean {
   const sqlState = error instanceof RetlError ? error.details.sqlstate : sqlStateOf(error);

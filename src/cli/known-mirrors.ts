@@ -6,7 +6,9 @@
 import { mirrorFiles } from '../config/mirror-files.ts';
 import { nearest } from '../config/nearest.ts';
 import { RetlError } from '../domain/errors.ts';
+import type { MirrorSummary } from '../journal/inspect.ts';
 import type { Project } from './environment.ts';
+import { isOutOfReach, isUnavailable } from './failures.ts';
 import { readMirrors } from './journal.ts';
 import { isPattern } from './mirror-glob.ts';
 import { withTemporal } from './temporal.ts';
@@ -17,20 +19,34 @@ export async function mirrorNames({ dir }: Project): Promise<readonly string[]> 
 }
 
 /**
- * What is known of besides this folder, as far as `named`, names or patterns, asks for it. Where the journal cannot be asked, a
- * name is taken at its word: the run has the last one.
+ * What is known of besides this folder, as far as `named`, names or patterns, asks for it. Where the journal cannot be asked,
+ * Temporal says which of them run; where neither is in reach, a name is taken at its word, unless it is nearly one of this folder's.
  */
 export async function knownElsewhere(project: Project, named: readonly string[]): Promise<readonly string[]> {
   const here = await mirrorNames(project);
   const strangers = named.filter((name) => !isPattern(name) && !here.includes(name));
   if (strangers.length === 0 && !named.some(isPattern)) return [];
-  const journal = await readMirrors(project).catch(() => null);
-  if (journal === null) return strangers;
+  let journal: readonly MirrorSummary[];
+  try {
+    journal = await readMirrors(project);
+  } catch (error) {
+    return isOutOfReach(error) ? withoutJournal(project, strangers, here) : strangers;
+  }
   const known = journal.map(({ mirror }) => mirror);
   // A folder without mirrors says nothing about which there are.
   if (here.length === 0) return [...known, ...strangers];
   const rest = strangers.filter((name) => !known.includes(name));
   return rest.length === 0 ? known : [...known, ...(await underWay(project, rest).catch(() => []))];
+}
+
+async function withoutJournal(
+  project: Project,
+  strangers: readonly string[],
+  here: readonly string[],
+): Promise<readonly string[]> {
+  if (here.length === 0 || strangers.length === 0) return strangers;
+  const running = await underWay(project, strangers).catch(() => null);
+  return running ?? strangers.filter((name) => nearest(name, here) === null);
 }
 
 /** Those that run here without having come as far as the journal. @throws RetlError `temporal.connect` */
@@ -44,13 +60,18 @@ async function underWay(project: Project, mirrors: readonly string[]): Promise<r
 }
 
 /**
- * A mistyped name is caught before anything else is asked. The worker's configuration has the last word, and may be elsewhere: a
- * folder without mirrors refuses nothing.
+ * For commands that need the journal: a mistyped name is caught before anything else is asked. The worker's configuration has the
+ * last word, and may be elsewhere: a folder without mirrors refuses nothing. Where the journal is out of reach, its absence is not
+ * the first thing to say of a name that is nearly one of this folder's, or on a machine that knows no way to it at all.
  * @throws RetlError `config.unknown-mirror`
  */
 export async function requireKnown(project: Project, mirror: string): Promise<void> {
   const names = await mirrorNames(project);
   if (names.length === 0 || names.includes(mirror)) return;
+  await readMirrors(project).catch((error: unknown) => {
+    if (isOutOfReach(error) && (!isUnavailable(error) || nearest(mirror, names) !== null))
+      throw unknownMirror(project, mirror, names);
+  });
   const others = await knownElsewhere(project, [mirror]);
   if (!others.includes(mirror)) throw unknownMirror(project, mirror, [...names, ...others]);
 }

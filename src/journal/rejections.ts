@@ -101,6 +101,15 @@ export async function listRejections(pool: pg.Pool, options: RejectionsOptions):
   return { rejections, next: rows.length > limit ? (rejections.at(-1)?.at ?? null) : null };
 }
 
+const RUN =
+  'select m.name as mirror from retl.run r join retl.mirror m using (mirror_id) where r.run_id = $1';
+
+/** Whose run this is; `null`: there is none. @throws JournalError */
+export async function mirrorOfRun(pool: pg.Pool, id: bigint): Promise<string | null> {
+  const [row] = await run(pool, RUN, [id]);
+  return row === undefined ? null : text(row, 'mirror');
+}
+
 async function mirrorNumber(db: Queryable, mirror: string): Promise<bigint | null> {
   const [row] = await run(db, MIRROR, [mirror]);
   return row === undefined ? null : big(row, 'mirror_id');

@@ -89,6 +89,14 @@ test('a run of the other environment is not signalled, not answered and not star
   expect(history.events?.filter((event) => event.workflowExecutionSignaledEventAttributes)).toEqual([]);
 });
 
+test('without the journal, a name of which no file is here and no run is under way is unknown', async () => {
+  const { code, stdout } = await as('poll', 'waits-fre', '--json');
+  expect(code).toBe(2);
+  expect(JSON.parse(stdout)).toMatchObject({
+    error: { code: 'config.unknown-mirror', details: { 'did you mean': 'waits-free' } },
+  });
+});
+
 test('a pattern passes it over', async () => {
   await startMirror(ours, 'waits-free');
   const { code, stdout } = await as('cancel', 'waits-*', '--yes', '--json');

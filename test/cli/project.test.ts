@@ -114,6 +114,21 @@ test('a secret that is not there is named, and what is there is not shown', asyn
   expect(missing.stderr).toContain('here and where the worker runs');
 });
 
+test('a mistyped mirror is told as that where the journal cannot be asked', async () => {
+  await project.write('retl.yaml', PROJECT);
+  await project.write('mirrors/vip.yaml', MIRROR);
+  const ran = [
+    retl(['rejections', 'vpi', '--json'], { cwd: project.folder }),
+    retl(['rejections', 'nope', '--json'], { cwd: project.folder }),
+  ];
+  for (const { code, stdout } of await Promise.all(ran)) {
+    expect(code).toBe(2);
+    expect(JSON.parse(stdout)).toMatchObject({
+      error: { code: 'config.unknown-mirror', details: { known: ['vip'] } },
+    });
+  }
+});
+
 test('what is wrong with a file of members names the file, by which it was asked for', async () => {
   await project.write('retl.yaml', PROJECT);
   await project.write('mirrors/vip.yaml', MIRROR.replace('new-empty', 'tracked'));

@@ -68,6 +68,12 @@ describe.each(['nobody', 'stranger'])('%s', (who) => {
   );
 });
 
+test('rejections of a run that is not there are refused, and not an empty list', async () => {
+  const { code, stdout } = await as('inspector', 'rejections', '--run', '999999', '--json');
+  expect(code).toBe(2);
+  expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'no-such-run' } });
+});
+
 describe('the answer to what the guard asks', () => {
   test.each(['inspector', 'reader', 'nobody'])('is none of a %s: the right is named', async (who) => {
     const { run } = await scene.parked('abcdef');

@@ -5,6 +5,7 @@ import { assertNever } from '../../domain/assert-never.ts';
 import type { Refused, Since } from '../../journal/rejections.ts';
 import { type Invocation, mirrorArgument, mirrorOf, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { Refusal } from '../failures.ts';
 import { requireKnown } from '../known-mirrors.ts';
 import { limitArgument, limitOf } from '../limit-argument.ts';
 import type { Output } from '../output.ts';
@@ -55,7 +56,9 @@ async function rejections(invocation: Invocation): Promise<ExitCode> {
   const mirror = mirrorOf(invocation);
   if (mirror !== null) await requireKnown(project, mirror);
   const page = await readAllowed(invocation, async (journal) => {
-    const { listRejections } = await import('../../journal/rejections.ts');
+    const { listRejections, mirrorOfRun } = await import('../../journal/rejections.ts');
+    if (typeof options.run === 'bigint')
+      requireRun(options.run, await mirrorOfRun(journal, options.run), mirror);
     return listRejections(journal, {
       mirror,
       run: typeof options.run === 'bigint' ? options.run : null,
@@ -70,6 +73,18 @@ async function rejections(invocation: Invocation): Promise<ExitCode> {
   for (const refused of page.rejections) show(output, refused, now);
   if (page.next !== null) output.line(`More: --before ${page.next}`);
   return EXIT.ok;
+}
+
+/** An empty list of a run that is not there would pass for a run without rejections. @throws Refusal `no-such-run` */
+function requireRun(run: bigint, found: string | null, mirror: string | null): void {
+  if (found !== null && (mirror === null || mirror === found)) return;
+  const ofMirror = mirror === null ? '' : ` ${mirror}`;
+  throw new Refusal(
+    EXIT.usage,
+    'no-such-run',
+    found === null ? `The journal knows no run ${run}.` : `Run ${run} is of ${found}, not of ${mirror}.`,
+    `\`retl runs${ofMirror}\` lists the last ones.`,
+  );
 }
 
 function show(output: Output, refused: Refused, now: number): void {
