@@ -134,40 +134,97 @@ export interface Store {
   read(bucket: string, prefix?: string): Promise<readonly string[] | null>;
 }
 
+export interface OpenStore extends Store {
+  close(): Promise<void>;
+}
+
+/** A store with its proxy; whoever starts it closes it. */
+export async function startStore(): Promise<OpenStore> {
+  const server = await startS3Server();
+  const proxy = await startStoreProxy(server.port);
+  const { access_key_id: accessKeyId, secret_access_key: secretAccessKey } = server.admin;
+  const admin = new S3Client({
+    endpoint: server.endpoint,
+    region: 'us-east-1',
+    forcePathStyle: true,
+    credentials: { accessKeyId, secretAccessKey },
+  });
+  let buckets = 0;
+  return {
+    server,
+    proxy,
+    admin,
+    connection: (more = {}, keys = server.writer) =>
+      s3Destination.connectionSchema.parse({ endpoint: `http://127.0.0.1:${proxy.port}`, ...keys, ...more }),
+    newBucket: async () => {
+      buckets += 1;
+      const bucket = `bucket-${buckets}`;
+      await admin.send(new CreateBucketCommand({ Bucket: bucket }));
+      return bucket;
+    },
+    keys: async (bucket) => {
+      const { Contents = [] } = await admin.send(new ListObjectsV2Command({ Bucket: bucket }));
+      return Contents.map(({ Key }) => Key ?? '').sort();
+    },
+    put: async (bucket, key, body) => {
+      await admin.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
+    },
+    drop: async (bucket, key) => {
+      await admin.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
+    },
+    text: async (bucket, key) => (await bytesOf(admin, bucket, key))?.toString('utf8') ?? null,
+    read: (bucket, prefix = '') => publishedSet(admin, bucket, prefix),
+    close: async () => {
+      admin.destroy();
+      await proxy.close();
+      await server.stop();
+    },
+  };
+}
+
+async function bytesOf(admin: S3Client, bucket: string, key: string): Promise<Buffer | null> {
+  try {
+    const { Body } = await admin.send(new GetObjectCommand({ Bucket: bucket, Key: key }));
+    return Buffer.from((await Body?.transformToByteArray()) ?? []);
+  } catch (error) {
+    if (error instanceof Error && error.name === 'NoSuchKey') return null;
+    throw error;
+  }
+}
+
+async function publishedSet(
+  admin: S3Client,
+  bucket: string,
+  prefix: string,
+): Promise<readonly string[] | null> {
+  const manifest = await bytesOf(admin, bucket, `${prefix}manifest.json`);
+  const published = manifest === null ? null : JSON.parse(manifest.toString('utf8')).published;
+  if (published === null) return null;
+  const lines: string[] = [];
+  for (const part of published.parts) {
+    const stored = (await bytesOf(admin, bucket, part.key)) ?? Buffer.from('gone');
+    const sum = `sha256:${createHash('sha256').update(stored).digest('hex')}`;
+    if (sum !== part.sha256 || stored.length !== part.bytes) throw new Error('a part is not as named');
+    const plain = published.compression === 'gzip' ? gunzipSync(stored) : stored;
+    const own = plain.toString('utf8').split('\n').slice(0, -1);
+    if (own.length !== part.members) throw new Error('a part has other members than named');
+    lines.push(...own);
+  }
+  if (lines.length !== published.members) throw new Error('the parts are not the set');
+  return lines.sort();
+}
+
 /** One store and one proxy for a test file. */
 export function useStore(): Store {
-  let open: { server: S3Server; proxy: StoreProxy; admin: S3Client } | null = null;
-  let buckets = 0;
-  const now = () => {
+  let open: OpenStore | null = null;
+  const now = (): Store => {
     if (open === null) throw new Error('the store is not up yet');
     return open;
   };
   beforeAll(async () => {
-    const server = await startS3Server();
-    const proxy = await startStoreProxy(server.port);
-    const { access_key_id: accessKeyId, secret_access_key: secretAccessKey } = server.admin;
-    const admin = new S3Client({
-      endpoint: server.endpoint,
-      region: 'us-east-1',
-      forcePathStyle: true,
-      credentials: { accessKeyId, secretAccessKey },
-    });
-    open = { server, proxy, admin };
+    open = await startStore();
   });
-  afterAll(async () => {
-    open?.admin.destroy();
-    await open?.proxy.close();
-    await open?.server.stop();
-  });
-  const text = async (bucket: string, key: string): Promise<Buffer | null> => {
-    try {
-      const { Body } = await now().admin.send(new GetObjectCommand({ Bucket: bucket, Key: key }));
-      return Buffer.from((await Body?.transformToByteArray()) ?? []);
-    } catch (error) {
-      if (error instanceof Error && error.name === 'NoSuchKey') return null;
-      throw error;
-    }
-  };
+  afterAll(() => open?.close());
   return {
     get server() {
       return now().server;
@@ -178,46 +235,13 @@ export function useStore(): Store {
     get admin() {
       return now().admin;
     },
-    connection: (more = {}, keys = now().server.writer) =>
-      s3Destination.connectionSchema.parse({
-        endpoint: `http://127.0.0.1:${now().proxy.port}`,
-        ...keys,
-        ...more,
-      }),
-    newBucket: async () => {
-      buckets += 1;
-      const bucket = `bucket-${buckets}`;
-      await now().admin.send(new CreateBucketCommand({ Bucket: bucket }));
-      return bucket;
-    },
-    keys: async (bucket) => {
-      const { Contents = [] } = await now().admin.send(new ListObjectsV2Command({ Bucket: bucket }));
-      return Contents.map(({ Key }) => Key ?? '').sort();
-    },
-    put: async (bucket, key, body) => {
-      await now().admin.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: body }));
-    },
-    drop: async (bucket, key) => {
-      await now().admin.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
-    },
-    text: async (bucket, key) => (await text(bucket, key))?.toString('utf8') ?? null,
-    read: async (bucket, prefix = '') => {
-      const manifest = await text(bucket, `${prefix}manifest.json`);
-      const published = manifest === null ? null : JSON.parse(manifest.toString('utf8')).published;
-      if (published === null) return null;
-      const lines: string[] = [];
-      for (const part of published.parts) {
-        const stored = (await text(bucket, part.key)) ?? Buffer.from('gone');
-        const sum = `sha256:${createHash('sha256').update(stored).digest('hex')}`;
-        if (sum !== part.sha256 || stored.length !== part.bytes) throw new Error('a part is not as named');
-        const plain = published.compression === 'gzip' ? gunzipSync(stored) : stored;
-        const own = plain.toString('utf8').split('\n').slice(0, -1);
-        if (own.length !== part.members) throw new Error('a part has other members than named');
-        lines.push(...own);
-      }
-      if (lines.length !== published.members) throw new Error('the parts are not the set');
-      return lines.sort();
-    },
+    connection: (...given) => now().connection(...given),
+    newBucket: () => now().newBucket(),
+    keys: (bucket) => now().keys(bucket),
+    put: (...given) => now().put(...given),
+    drop: (...given) => now().drop(...given),
+    text: (...given) => now().text(...given),
+    read: (...given) => now().read(...given),
   };
 }
 

@@ -9,6 +9,7 @@ import { endOf, type Result } from './ends.ts';
 import { cellsOf, playAll, restarts, type Table, tableOfResults } from './matrix.ts';
 import { REAL_ROWS } from './real-rows.ts';
 import { ROWS } from './rows.ts';
+import { STORE_ENV } from './store-scene.ts';
 
 /** Part of a row's name: only those are played. */
 const ONLY = process.env.RETL_MATRIX ?? '';
@@ -32,7 +33,7 @@ async function play(table: Table, cells: typeof CELLS): Promise<void> {
 }
 
 beforeAll(async () => {
-  const options = { worker: LEDGER_WORKER, env: SALESFORCE_ENV };
+  const options = { worker: LEDGER_WORKER, env: { ...SALESFORCE_ENV, ...STORE_ENV } };
   const lasting = CELLS.filter(({ row }) => !restarts(row));
   await play({ system: await System.start(options), servers: null }, lasting);
   if (lasting.length === CELLS.length) return;

@@ -11,6 +11,8 @@ const jobs = { scene: 'jobs', ...asked } as const;
 const org = { scene: 'org', ...asked } as const;
 const table = { scene: 'table', ...repeated } as const;
 const swap = { scene: 'swap', ...repeated } as const;
+const rename = { scene: 'rename', ...repeated } as const;
+const store = { scene: 'store', ...repeated } as const;
 /** The change goes out first, then the removals; so does the opening before the finish. */
 const SECOND = { nth: 2 };
 
@@ -40,4 +42,13 @@ export const REAL_ROWS: readonly Row[] = [
   unanswered('a swap: its uploads become true', 'retl.apply_uploads(', swap),
   unanswered('a swap: whom it no longer has is recorded', 'retl.record_replaced(', swap),
   unseen('a swap is promoted', 'retl.promote(', swap),
+  unseen('a rename: the receipt of an upload', 'retl.settle_batch(', { ...rename, ...applied }),
+  unseen('a rename: its receipt', 'retl.settle_step(', { ...rename, ...applied, ...SECOND }),
+  unanswered('a rename: its receipt', 'retl.settle_step(', { ...rename, ...SECOND }),
+  unanswered('a store: a part is marked as sending', 'retl.prepare_batches(', { ...store, ...absent }),
+  unseen('a store: the receipt of a part', 'retl.settle_batch(', { ...store, ...applied }),
+  unanswered('a store: the receipt of a part', 'retl.settle_batch(', store),
+  unseen('a store: the receipt of the manifest', 'retl.settle_step(', { ...store, ...applied, ...SECOND }),
+  unanswered('a store: the receipt of the manifest', 'retl.settle_step(', { ...store, ...SECOND }),
+  unanswered('a store: its uploads become true', 'retl.apply_uploads(', store),
 ];

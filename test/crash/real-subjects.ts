@@ -8,6 +8,7 @@ import { heldByLog, recordOf } from '../support/system-people.ts';
 import { SalesforceScene } from '../support/system-salesforce.ts';
 import type { Scene } from '../support/system-scene.ts';
 import type { RealKind } from './row.ts';
+import { StoreScene } from './store-scene.ts';
 import type { Subject } from './subject.ts';
 
 interface Real {
@@ -93,15 +94,31 @@ const REAL: { readonly [K in RealKind]: (system: System, name: string) => Promis
   },
   table: (system, name) => tables(system, name, {}),
   swap: (system, name) => tables(system, name, { swap: 'replace' }),
+  rename: (system, name) => tables(system, name, { swap: 'rename', accept_losses: ['grants'] }),
+  store: async (system, name) => {
+    const scene = await StoreScene.create(system, name, { rows: ROWS, mirror: REPLACING });
+    return { scene, members: () => scene.members(), book: () => [], effects: 0 };
+  },
 };
 
-async function tables(system: System, name: string, destination: { readonly swap?: string }): Promise<Real> {
-  const safety = { max_removals: '100%', empty_snapshot: 'allow' };
-  const replaces = destination.swap === undefined ? {} : { strategy: 'native-replace', safety };
+const REPLACING = {
+  batch: BATCH,
+  strategy: 'native-replace',
+  safety: { max_removals: '100%', empty_snapshot: 'allow' },
+};
+
+interface TableOptions {
+  readonly swap?: 'replace' | 'rename';
+  readonly accept_losses?: readonly string[];
+}
+
+async function tables(system: System, name: string, destination: TableOptions): Promise<Real> {
   const scene = await TableScene.create(system, name, {
     rows: ROWS,
-    mirror: { batch: BATCH, ...replaces },
+    mirror: destination.swap === undefined ? { batch: BATCH } : REPLACING,
     destination,
+    // Who puts a table into the place of another one owns it.
+    owned: destination.swap === 'rename',
   });
   const members = async () => {
     const rows = (await scene.targetRows()) as readonly { readonly id: string }[];

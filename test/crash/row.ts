@@ -40,8 +40,11 @@ export type LedgerKind =
   | 'resumed'
   | 'stale';
 
-/** Shipped adapters, each with a removal and a change after six additions; `jobs`: `http`, asynchronous; `swap`: a table replaced. */
-export type RealKind = 'http' | 'jobs' | 'org' | 'table' | 'swap';
+/**
+ * Shipped adapters, each with a removal and a change after six additions; `jobs`: `http`, asynchronous; `swap`: a table replaced;
+ * `rename`: another table in its place; `store`: a set published in an object store.
+ */
+export type RealKind = 'http' | 'jobs' | 'org' | 'table' | 'swap' | 'rename' | 'store';
 
 /**
  * What befalls the worker there, or those around it. `kill`: SIGKILL; `terminate`: its workflow is terminated, too, and started

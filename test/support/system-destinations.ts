@@ -77,6 +77,8 @@ export interface TableSceneOptions extends SceneOptions {
   readonly target?: string;
   /** What the writer's role may do with it. */
   readonly rights?: string;
+  /** Whether the writer's role owns the table. */
+  readonly owned?: boolean;
   /** Host and port in place of the server's own: a proxy. */
   readonly through?: { readonly host: string; readonly port: number };
 }
@@ -107,6 +109,7 @@ export class TableScene extends Scene {
       end $$;
       grant usage, create on schema public to ${WRITER};
       grant ${options.rights ?? 'select, insert, update, delete'} on audience to ${WRITER}`);
+    if (options.owned === true) await target.query(`alter table audience owner to ${WRITER}`);
     const scene = new TableScene(system, name, tableOf(name), target);
     await scene.createSource(options.rows ?? 10);
     const url = new URL(database.url);
