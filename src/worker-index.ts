@@ -191,16 +191,13 @@ function referenceIn(text: string): ArtifactReference {
 async function verify({ deps, indexer, say }: Task): Promise<void> {
   const { name: index } = indexer.definition;
   const audit = await verifyCheckpoints(deps.journal, deps.artifacts, index);
+  const faults = audit.faults.map(({ position, reference, code }) => ({ position, reference, code }));
+  // What the audit has found is told whether rows can be compared or not.
+  say({ kind: 'audited', index, checkpoints: audit.checked, faults });
   const verified = await verifyIndex(deps, indexer);
   if (verified.kind === 'refused') return say(told(verified));
   const { position, rows, missing, unexpected } = verified;
-  say({
-    kind: 'verified',
-    index,
-    ...{ position, rows, missing, unexpected },
-    checkpoints: audit.checked,
-    faults: audit.faults.map(({ position: at, reference, code }) => ({ position: at, reference, code })),
-  });
+  say({ kind: 'verified', index, ...{ position, rows, missing, unexpected } });
 }
 
 const LIMIT = 200;

@@ -46,6 +46,10 @@ const line = z.discriminatedUnion('kind', [
     rows: u64,
     missing: u64,
     unexpected: u64,
+  }),
+  z.object({
+    kind: z.literal('audited'),
+    index: z.string(),
     checkpoints: z.number(),
     faults: z.array(z.object({ position: u64, reference: z.string(), code: z.string() })),
   }),
@@ -78,27 +82,43 @@ const line = z.discriminatedUnion('kind', [
 /** A line of domain/index-lines.ts, as JSON has it. */
 export type IndexAnswer = Exclude<z.infer<typeof line>, { readonly kind: 'refused' }>;
 
-/** @throws RetlError as the work was refused; Refusal `index-incomplete` */
-export async function indexWork(
+/** What was done and found, and what was refused, in the order in which it was told. */
+export interface IndexFindings {
+  readonly answers: readonly IndexAnswer[];
+  readonly refusals: readonly RetlError[];
+}
+
+/** @throws Refusal `index-incomplete` where the process has ended before it was done, and has not said why */
+export async function indexFindings(
   project: Project,
   verb: string,
   ...args: readonly string[]
-): Promise<readonly IndexAnswer[]> {
+): Promise<IndexFindings> {
   const answers: IndexAnswer[] = [];
   const refusals: RetlError[] = [];
   const exit = await askWorker(['--project', project.dir, '--index', verb, ...args], line, (found) => {
     if (found.kind === 'refused') refusals.push(new RetlError(found.code, found.details));
     else answers.push(found);
   });
-  const [refused] = refusals;
-  if (refused !== undefined) throw refused;
-  if (exit === EXIT.ok) return answers;
+  if (exit === EXIT.ok || refusals.length > 0) return { answers, refusals };
   throw new Refusal(
     exit,
     'index-incomplete',
     'The process that works on the index has ended before it was done.',
     'What it wrote above says why; `retl check` looks at everything it needs.',
   );
+}
+
+/** @throws RetlError as the work was refused; Refusal as {@link indexFindings} */
+export async function indexWork(
+  project: Project,
+  verb: string,
+  ...args: readonly string[]
+): Promise<readonly IndexAnswer[]> {
+  const { answers, refusals } = await indexFindings(project, verb, ...args);
+  const [refused] = refusals;
+  if (refused !== undefined) throw refused;
+  return answers;
 }
 
 /** The index that the first argument names. @throws RetlError `index.unknown` */

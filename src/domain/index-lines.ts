@@ -42,6 +42,11 @@ export type IndexLine =
       readonly rows: bigint;
       readonly missing: bigint;
       readonly unexpected: bigint;
+    }
+  | {
+      /** What holding an index's checkpoints to artifacts and log has found; it comes before the comparison of rows. */
+      readonly kind: 'audited';
+      readonly index: string;
       readonly checkpoints: number;
       readonly faults: readonly {
         readonly position: bigint;

@@ -5,11 +5,11 @@
 
 import { type IndexDefinition, type Refusal, stop } from '../domain/checkpoint-validation.ts';
 import type { ArtifactStore } from '../journal/artifact-store.ts';
-import { logStateAt } from '../journal/checkpoints.ts';
+import { buildOf, logStateAt, newestCheckpoint } from '../journal/checkpoints.ts';
 import { logHead } from '../journal/log.ts';
 import type { Queryable } from '../journal/pool.ts';
 import { checkResume } from './checkpoints.ts';
-import type { OwnBuild } from './indexer.ts';
+import type { Indexer, OwnBuild } from './indexer.ts';
 
 interface ResumeDeps {
   readonly journal: Queryable;
@@ -52,4 +52,38 @@ async function refuseLoad(
   if (same) return null;
   const details = { built_at: build.definition.schemaVersion, now: definition.schemaVersion };
   return { kind: 'refused', code: 'index.schema-changed', remedy: 'full-replay', details };
+}
+
+/** A build that goes on meanwhile is looked at so often. */
+const LOOKS = 20;
+
+/**
+ * Whether the journal's registry and an index tell of the same newest checkpoint of its live build. An index may be one ahead,
+ * where its builder died in between, and never behind: it was restored to before, then. Changes nothing.
+ * @throws JournalError; RetlError as the index does
+ */
+export async function refuseRegistered(
+  journal: Queryable,
+  indexer: Indexer,
+  { build }: OwnBuild,
+): Promise<Refusal | null> {
+  if ((await buildOf(journal, build)) === null) return stop('index.other-log', { rule: 'no-such-build' });
+  let before: string | null | undefined;
+  for (let looked = 0; looked < LOOKS; looked += 1) {
+    // The registry first, since it hears last: what is newer there is newer than an index may be behind.
+    const newest = await newestCheckpoint(journal, build);
+    const own = (await indexer.builds()).find((one) => one.build === build);
+    if (own === undefined || own.mark === null) return null;
+    const reference = newest?.reference ?? null;
+    if (own.mark.reference === reference || own.previous === reference) return null;
+    const details = {
+      rule: 'registry',
+      position: `${own.mark.position}`,
+      newest: `${newest?.position ?? 0n}`,
+    };
+    const isBehind = newest !== null && own.mark.position <= newest.position;
+    if (isBehind || before === reference) return stop('index.build-raced', details);
+    before = reference;
+  }
+  return null;
 }

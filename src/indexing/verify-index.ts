@@ -1,12 +1,15 @@
-/** Holds an index to the log: what replaying it gives now, row by row, beside what stands in the live build. */
+/**
+ * Holds an index to the log: whether what it says of itself is so, and what replaying the log gives now, row by row, beside what
+ * stands in the live build (design.md section 7).
+ */
 
-import { type Refusal, refuseLog, stop } from '../domain/checkpoint-validation.ts';
+import { type Refusal, stop } from '../domain/checkpoint-validation.ts';
 import { type LogPosition, logPosition } from '../domain/ids.ts';
-import { logStateAt } from '../journal/checkpoints.ts';
 import type { Comparison, Indexer, OwnBuild, Scratch } from './indexer.ts';
 import { LogSource } from './log-source.ts';
 import { beginning } from './new-build.ts';
 import type { ReplayDeps } from './replay.ts';
+import { refuseRegistered, refuseResume } from './resume.ts';
 
 export type VerifiedIndex =
   | ({ readonly position: LogPosition } & Extract<Comparison, { readonly kind: 'compared' }>)
@@ -21,26 +24,19 @@ export async function verifyIndex(deps: ReplayDeps, indexer: Indexer): Promise<V
   const live = (await indexer.builds()).find(({ state }) => state === 'live');
   if (live === undefined || live.mark === null) return stop('index.not-built', { index: name });
   const { position } = live.mark;
-  const log = await logStateAt(deps.journal, position, null);
-  const refused = refuseLog(live.mark, log) ?? otherForm(live, indexer);
+  const refused =
+    (await refuseResume(deps, indexer.definition, live)) ??
+    (await refuseRegistered(deps.journal, indexer, live));
   if (refused !== null) return refused;
   const snapshot = await beginning(deps.journal);
-  if (position < (snapshot?.boundary ?? 0n))
-    return stop('index.past-compaction', { position: `${position}`, earliest: `${log.earliest}` });
+  if (snapshot !== null && position < snapshot.boundary)
+    return stop('index.past-compaction', { position: `${position}`, earliest: `${snapshot.boundary + 1n}` });
   const scratch = await indexer.scratch(live, snapshot?.boundary ?? null);
   try {
     return await compared(deps, scratch, live, position, snapshot);
   } finally {
     await scratch.close();
   }
-}
-
-/** Rows of another form than this release's are no match for what it would replay. */
-function otherForm({ definition: built }: OwnBuild, { definition: now }: Indexer): Refusal | null {
-  if (built.schemaVersion !== now.schemaVersion)
-    return stop('index.schema-changed', { built_at: built.schemaVersion, now: now.schemaVersion });
-  if (built.fingerprint === now.fingerprint) return null;
-  return stop('index.definition-changed', { index: now.name, schema_version: now.schemaVersion });
 }
 
 async function compared(

@@ -111,6 +111,11 @@ test(
     const verified = await index('verify', 'changes');
     expect(verified.code).toBe(1);
     expect(verified.stdout).toContain('1 rows are missing or other, 0 ought not to be there.');
+    // What the audit finds is told beside the refusal to compare.
+    await scene.tamper('delete from retl.artifact');
+    const refused = await index('verify', 'changes');
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('artifact.missing') });
+    expect(refused.stdout).toMatch(/artifact\.missing \d+ sha256:[0-9a-f]{64}\n/);
   },
   PATIENT_MS,
 );

@@ -76,6 +76,14 @@ const CASES: { readonly [what: string]: Case } = {
   'index.other-log: pointed at its own journal again': { at: 0, mends: nothing },
   'index.ahead-of-log: a newer backup is restored': { at: 1, mends: nothing },
   'index.log-diverged: the journal that it was built from is restored': { at: 2, mends: nothing },
+  'index.log-diverged: what it says of its own entry was changed': {
+    breaks: (indexer) =>
+      scene.tamper(`update ${SCHEMA}.index_build set entry_hash = $1 where index_name = $2`, [
+        `sha256:${'07'.repeat(32)}`,
+        indexer.definition.name,
+      ]),
+    mends: rebuilt,
+  },
   'index.snapshot-mismatch: built anew': {
     breaks: async (indexer) => {
       const { position } = await logHead(scene.journal.runtime);
@@ -105,8 +113,7 @@ test.each(Object.entries(CASES))('%s', async (what, { as, at, breaks, mends, los
   for (let n = 0; n < 2; n += 1) expect(await where?.follow(refused)).toMatchObject({ code, remedy: 'stop' });
   expect(await scene.shown(name)).toBe(shown);
   expect(await indexer.builds()).toEqual(builds);
-  if (as !== undefined || at !== undefined)
-    expect(await verifyIndex((where ?? scene).deps(), refused)).toMatchObject({ code });
+  expect(await verifyIndex((where ?? scene).deps(), refused)).toMatchObject({ code });
 
   await mends(indexer);
   await scene.run(name, rows(0, 3, '1'));
@@ -120,6 +127,39 @@ test.each(Object.entries(CASES))('%s', async (what, { as, at, breaks, mends, los
   const store = journalArtifacts(scene.journal.runtime);
   const { faults } = await verifyCheckpoints(scene.journal.runtime, store, name);
   expect(faults.map((fault) => fault.code)).toEqual(lost === undefined ? [] : [code]);
+});
+
+test('an index that was restored from a backup is behind the registry: verify refuses it, though its rows are those of its position', async () => {
+  const indexer = await place.indexer('restored');
+  await scene.follow(indexer, 3);
+  const build = await buildIdOf(indexer);
+  // Its builder died before the registry heard of it: nothing is wrong.
+  await scene.tamper(
+    'delete from retl.checkpoint where build_id = $1 and position = (select max(position) from retl.checkpoint where build_id = $1)',
+    [build],
+  );
+  expect(await verifyIndex(scene.deps(), indexer)).toMatchObject({ missing: 0n, unexpected: 0n });
+  await scene.follow(indexer);
+  const { admin } = scene.journal;
+  const {
+    rows: [live],
+  } = await admin.query<{ table_id: string }>(
+    `select table_id from ${SCHEMA}.index_build where build_id = $1`,
+    [build],
+  );
+  const tables = [`${SCHEMA}.index_build`, `${SCHEMA}.rows_${live?.table_id}`];
+  for (const [n, table] of tables.entries())
+    await admin.query(`create table public.backup_${n} as select * from ${table}`);
+  await scene.run('restored', rows(0, 3, '1'));
+  await scene.follow(indexer);
+  for (const [n, table] of tables.entries()) {
+    await scene.tamper(`delete from ${table}`);
+    await scene.tamper(`insert into ${table} overriding system value select * from public.backup_${n}`);
+  }
+  expect(await verifyIndex(scene.deps(), indexer)).toMatchObject({
+    code: 'index.build-raced',
+    details: { rule: 'registry' },
+  });
 });
 
 /** The artifact of the newest checkpoint, as a backup has it. */

@@ -3,7 +3,9 @@
 import type { Command } from 'commander';
 import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { indexesOf, indexOf, indexWork } from '../index-work.ts';
+import { failureOf } from '../failures.ts';
+import { type IndexAnswer, indexesOf, indexFindings, indexOf, indexWork } from '../index-work.ts';
+import type { Output } from '../output.ts';
 
 export function indexStatusCommand(): Command {
   return newCommand(
@@ -61,23 +63,37 @@ export function indexVerifyCommand(): Command {
 
 async function verify(invocation: Invocation): Promise<ExitCode> {
   const { output, project } = invocation;
-  const [found] = await indexWork(project, 'verify', await indexOf(invocation));
-  if (found?.kind !== 'verified') throw new Error('the process has said nothing of what it compared');
-  const { kind: _, ...document } = found;
-  output.document(document);
-  const same = found.missing === '0' && found.unexpected === '0';
-  output.line(
-    same
-      ? output.style('green', `${found.rows} rows at position ${found.position}, as the log has them.`)
-      : output.style(
-          'red',
-          `${found.missing} rows are missing or other, ${found.unexpected} ought not to be there.`,
-        ),
-  );
-  for (const fault of found.faults)
+  const { answers, refusals } = await indexFindings(project, 'verify', await indexOf(invocation));
+  const audited = answers.find((one) => one.kind === 'audited');
+  const compared = answers.find((one) => one.kind === 'verified') ?? null;
+  const [refused] = refusals.map(failureOf);
+  if (audited === undefined || (compared === null && refused === undefined)) {
+    for (const refusal of refusals) throw refusal;
+    throw new Error('the process has said nothing of what it compared');
+  }
+  const error = refused === undefined ? {} : { error: refused.document };
+  const { kind: _, ...document } = { ...audited, ...compared };
+  output.document({ ...document, ...error });
+  const isSame = compared !== null && showCompared(output, compared);
+  for (const fault of audited.faults)
     output.line(`${output.style('red', fault.code)} ${fault.position} ${fault.reference}`);
-  output.line(`${found.checkpoints} checkpoints, ${found.faults.length} with a fault.`);
-  return same && found.faults.length === 0 ? EXIT.ok : EXIT.failure;
+  output.line(`${audited.checkpoints} checkpoints, ${audited.faults.length} with a fault.`);
+  refused?.write(output);
+  if (refused !== undefined) return refused.exit;
+  return isSame && audited.faults.length === 0 ? EXIT.ok : EXIT.failure;
+}
+
+type Compared = Extract<IndexAnswer, { readonly kind: 'verified' }>;
+
+/** @returns whether the rows are the same */
+function showCompared(output: Output, { rows, position, missing, unexpected }: Compared): boolean {
+  const isSame = missing === '0' && unexpected === '0';
+  output.line(
+    isSame
+      ? output.style('green', `${rows} rows at position ${position}, as the log has them.`)
+      : output.style('red', `${missing} rows are missing or other, ${unexpected} ought not to be there.`),
+  );
+  return isSame;
 }
 
 export function indexCheckpointsCommand(): Command {
