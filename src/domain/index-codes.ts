@@ -16,7 +16,7 @@ export const INDEX_CODES = {
   },
   'index.definition-changed': {
     meaning: 'The index’s definition has changed, but its name and schema version have not.',
-    remedy: 'Raise the schema version with every change of the definition, or restore the definition.',
+    remedy: 'Give the index another name, and `retl index forget` the old one; a rebuild is refused as well.',
     recourse: 'fix',
   },
   'index.other-log': {
