@@ -75,7 +75,7 @@ class Following {
         this.#show('paused', null);
         await control.wait(null, heeded, 'Paused');
       } else {
-        const step = await this.#step();
+        const step = await this.#step(heeded);
         if (step !== null) await this.#after(step, heeded);
       }
       await this.#carryOn();
@@ -86,22 +86,30 @@ class Following {
   }
 
   /** A rebuild that was asked for, else a window of replay. `null`: it was told to stop, or something is away. */
-  async #step(): Promise<IndexStep | null> {
-    const { index: name } = this.input;
-    const { rebuild } = this.#control;
-    this.#control.rebuild = false;
+  async #step(heeded: number): Promise<IndexStep | null> {
+    const control = this.#control;
+    const { rebuild } = control;
+    control.rebuild = false;
     try {
-      if (rebuild) return await rebuildIndex({ index: name });
-      if (this.#phase !== 'caught-up') this.#show('replaying', null);
-      return await this.#control.stoppable(() => followIndex({ index: name, windowMs: WINDOW_MS }));
+      const step = await this.#work(rebuild);
+      if (step === null) control.rebuild ||= rebuild;
+      return step;
     } catch (error) {
       const { type, code, message } = causeOf(error);
       if (type !== 'unavailable') return { kind: 'refused', code, message };
-      this.#control.rebuild ||= rebuild;
+      control.rebuild ||= rebuild;
       this.#show('unavailable', code);
-      await this.#control.wait(TRY_AGAIN_MS, this.#control.messages, `Unavailable: ${code}`);
+      // Whoever has spoken since the step began is heard at once.
+      if (control.messages === heeded) await control.wait(TRY_AGAIN_MS, heeded, `Unavailable: ${code}`);
       return null;
     }
+  }
+
+  async #work(rebuild: boolean): Promise<IndexStep | null> {
+    const { index: name } = this.input;
+    if (rebuild) return this.#control.stoppable(() => rebuildIndex({ index: name }));
+    if (this.#phase !== 'caught-up') this.#show('replaying', null);
+    return this.#control.stoppable(() => followIndex({ index: name, windowMs: WINDOW_MS }));
   }
 
   async #after(step: IndexStep, heeded: number): Promise<void> {

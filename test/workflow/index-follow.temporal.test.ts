@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createIndexActivities } from '../../src/activities/index-follow.ts';
+import { RetlError } from '../../src/domain/errors.ts';
 import { INDEX_WORKFLOW, type IndexProgress, indexWorkflowId } from '../../src/domain/index-messages.ts';
 import { membershipSearch } from '../../src/indexing/postgres/search.ts';
 import { rollback } from '../../src/indexing/rebuild.ts';
@@ -18,6 +19,8 @@ let scene: IndexScene;
 let server: EagerServer;
 let worker: Worker;
 let running: Promise<void>;
+/** Indexes whose system is away. */
+const away = new Set<string>();
 
 beforeAll(async () => {
   [scene, server] = await Promise.all([IndexScene.open(), startEagerServer(60)]);
@@ -27,6 +30,7 @@ beforeAll(async () => {
     replay: scene.deps(),
     logger,
     open: async (name) => {
+      if (away.has(name)) throw new RetlError('index.unavailable', {});
       const url = scene.journal.runtimeUrl;
       const opened = scene.indexer(name, membershipSearch, { url });
       return { ...opened, close: () => scene.release(opened) };
@@ -166,4 +170,19 @@ test('what a person must look at is shown by its code and waits; an input that i
   await expect(handle.result()).rejects.toThrow();
   expect((await handle.describe()).status.name).toBe('CANCELLED');
   await expect((await start('Bad Name')).result()).rejects.toMatchObject({ cause: { type: 'invalid' } });
+});
+
+test('a stop is heard while a rebuild is tried again and again because the index is away', async () => {
+  const handle = await start('away');
+  await until(handle, ({ phase }) => phase === 'caught-up');
+  away.add('away');
+  await handle.signal('rebuild');
+  for (;;) {
+    const { raw } = await handle.describe();
+    if (raw.pendingActivities?.some(({ attempt }) => (attempt ?? 0) > 1)) break;
+    await sleep(100);
+  }
+  // All the attempts would take minutes.
+  await handle.signal('stop');
+  expect(await handle.result()).toMatchObject({ outcome: 'stopped' });
 });
