@@ -63,6 +63,7 @@ export type {
   ReasonCode,
   Receipt,
   RequestFrame,
+  StepFound,
   StepOutcome,
   Store,
   Tidied,

@@ -1,6 +1,6 @@
 /** A writer whose calls are counted and timed: those that carry members, and the steps of the session. */
 
-import type { BatchOutcome, BatchRequest, Capabilities, StepOutcome, Writer } from '../destinations/port.ts';
+import type { BatchOutcome, BatchRequest, Capabilities, StepFound, Writer } from '../destinations/port.ts';
 import { checked } from './delivery/checked.ts';
 import type { Answer, Call, RunMetrics } from './run-metrics.ts';
 
@@ -32,7 +32,7 @@ export function meteredWriter(
       metrics.bytes(mirror, request.action, Buffer.byteLength(request.body));
     return timed(request.action, call, ask, (outcome) => checked({ request }, outcome));
   };
-  const step = (action: 'init' | 'finish', call: Call, ask: () => Promise<StepOutcome>) =>
+  const step = <T extends StepFound>(action: 'init' | 'finish', call: Call, ask: () => Promise<T>) =>
     timed(action, call, ask);
   const { tidy } = writer;
   return {

@@ -3,7 +3,7 @@
  * answer says so (rule 10). A finish that is pending promotes nothing.
  */
 
-import type { StepOutcome } from '../destinations/port.ts';
+import type { StepFound, StepOutcome } from '../destinations/port.ts';
 import type { BatchId } from '../domain/ids.ts';
 import type { BatchRecord } from '../journal/batch-record.ts';
 import { markRefused, markStaged, notePoll, type StoreWrites, settleStep } from '../journal/batches.ts';
@@ -11,7 +11,7 @@ import { answered } from './answered.ts';
 import type { OpenWriter, RunAttempt } from './attempt.ts';
 import { nameJobs } from './delivery/checked.ts';
 import { receiptText } from './delivery/policy.ts';
-import { isDue, pollAfterMs, stillStaged } from './delivery/polling.ts';
+import { isDue, JOBS_LOST, lostJobs, pollAfterMs, stillStaged } from './delivery/polling.ts';
 import { withRetries } from './delivery/record.ts';
 
 import type { StepResult } from './results.ts';
@@ -43,14 +43,16 @@ export async function pollStep(
   w: OpenWriter,
   batch: BatchRecord,
   pollNow: boolean,
-  ask: () => Promise<StepOutcome>,
+  ask: () => Promise<StepFound>,
 ): Promise<StepResult> {
   const { journal } = a.deps;
   if (!isDue(batch, pollNow, a.settings.batch.pollDeadlineMs)) {
+    const lost = lostJobs(batch.reason);
+    if (lost !== null) return jobsLost(a, batch, lost);
     return waiting(a, batch, batch.reason ?? 'staged', batch.pollInMs);
   }
-  const { value, writes } = await w.store.collect(() => answered(ask));
-  const outcome = checkedStep(value);
+  const { value, writes } = await w.store.collect(() => answered<StepFound>(ask));
+  const outcome = value.kind === 'missing' ? value : checkedStep(value);
   switch (outcome.kind) {
     case 'accepted':
       await withRetries(() => settleStep(journal, a.attempt, batch.id, receiptText(outcome.receipt), writes));
@@ -63,11 +65,19 @@ export async function pollStep(
         : { kind: 'rejected', code: outcome.code, counts: await a.counts() };
     case 'pending':
       return underWay(a, batch, outcome, writes);
+    case 'missing':
+      await unanswered(a, batch, `${JOBS_LOST}:${outcome.code}`, null);
+      return jobsLost(a, batch, outcome.code);
     case 'not-applied':
       return unanswered(a, batch, outcome.code, outcome.retryAfterMs);
     default:
       return unanswered(a, batch, outcome.code, null);
   }
+}
+
+/** Asking again would bring the same, and proves nothing: a person decides, or asks. */
+async function jobsLost(a: RunAttempt, batch: BatchRecord, code: string): Promise<StepResult> {
+  return { kind: 'blocked', code, batch: batch.id, counts: await a.counts() };
 }
 
 async function underWay(

@@ -3,7 +3,7 @@
  * answer that was lost leaves it unknown; it is then reconciled and never simply sent again (rules 3 and 10).
  */
 
-import type { FinishRequest, StepOutcome } from '../destinations/port.ts';
+import type { FinishRequest, StepFound, StepOutcome } from '../destinations/port.ts';
 import { type BatchId, sha256FromHex } from '../domain/ids.ts';
 import { batchId } from '../domain/request.ts';
 import { type BatchRecord, stepBatch } from '../journal/batch-record.ts';
@@ -35,7 +35,7 @@ export interface StepCalls {
   /** What is sent; its hash stands in the journal before it is. */
   request(id: BatchId): FinishRequest | null;
   send(request: FinishRequest | null): Promise<StepOutcome>;
-  reconcile(request: FinishRequest | null, batch: BatchRecord): Promise<StepOutcome>;
+  reconcile(request: FinishRequest | null, batch: BatchRecord): Promise<StepFound>;
 }
 
 /** Brings the step as far as it goes in this attempt. @throws JournalError */
@@ -132,7 +132,7 @@ async function reconcile(
   if (resends) await markResending(a.deps.journal, a.attempt, batch.id, deadlineMs);
   const request = calls.request(batch.id);
   const { value, writes } = await w.store.collect(() =>
-    answered<StepOutcome>(async () =>
+    answered<StepFound>(async () =>
       clearance.tooLate
         ? { kind: 'unknown', code: SENT_TOO_LATE, unanswered: true }
         : calls.reconcile(request, batch),
@@ -146,14 +146,16 @@ async function reconcile(
   const early = resends ? 0 : batch.deadlineInMs;
   if (early > 0 && DENIALS.includes(value.kind)) return waiting(a, 'before-send-deadline', early, batch.id);
   const resent = resends || batch.resends > 0;
-  return record(a, batch.id, value, writes, {
+  // Of what is not known to be pending no job can be missing.
+  const found: StepOutcome = value.kind === 'missing' ? { kind: 'unknown', code: value.code } : value;
+  return record(a, batch.id, found, writes, {
     tries: batch.resends + 1,
     retryable: recovery === 'idempotent',
     resent,
   });
 }
 
-const DENIALS: readonly StepOutcome['kind'][] = ['not-applied', 'misconfigured', 'refused'];
+const DENIALS: readonly StepFound['kind'][] = ['not-applied', 'misconfigured', 'refused'];
 
 interface Sent {
   /** How often it was sent: what the wait grows with. */

@@ -6,7 +6,7 @@
 import type { Member } from '../domain/member.ts';
 import type { ConformanceCheck } from './conformance-harness.ts';
 import { type ConformanceSession, demand } from './conformance-session.ts';
-import type { StepOutcome, Writer } from './port.ts';
+import type { StepFound, Writer } from './port.ts';
 
 type Session<C, O> = ConformanceSession<C, O>;
 
@@ -235,7 +235,7 @@ function inRun<C, O>(
   });
 }
 
-function demandStep<C, O>(session: Session<C, O>, what: string, outcome: StepOutcome): void {
+function demandStep<C, O>(session: Session<C, O>, what: string, outcome: StepFound): void {
   demand(outcome.kind === 'accepted', `${what} to be accepted, and not ${outcome.kind}`);
   session.demandClean(outcome);
 }

@@ -103,6 +103,8 @@ export type StepOutcome =
     }
   | Extract<BatchOutcome, { kind: 'not-applied' | 'refused' | 'misconfigured' | 'unknown' }>;
 
+/** Of a step that is asked about; `missing` as for batches, of the jobs of one that is pending. */
+export type StepFound = StepOutcome | Extract<PollOutcome, { kind: 'missing' }>;
 /** A day: what stands for a request that may take for ever. */
 export const UNBOUNDED_MS = 86_400_000;
 
@@ -205,7 +207,7 @@ export interface Writer {
   /** Opens the provider session of a run (and takes the fence, where there is one). */
   init(): Promise<StepOutcome>;
   /** Finds out what became of an `init` whose answer was lost, or is pending; must never open a second session. */
-  reconcileInit(receipt?: Receipt | null): Promise<StepOutcome>;
+  reconcileInit(receipt?: Receipt | null): Promise<StepFound>;
   /** Rejoins the session of an earlier attempt, before anything is sent in it; must never open a second one. */
   attach(initReceipt: Receipt): Promise<StepOutcome>;
   upsert(request: BatchRequest): Promise<BatchOutcome>;
@@ -229,7 +231,7 @@ export interface Writer {
     progress?: string | null,
   ): Promise<BatchOutcome>;
   /** Finds out what became of a finish whose answer was lost, or is pending: then `receipt` is that of the last answer. */
-  reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepOutcome>;
+  reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepFound>;
   /** Cleans up what the run opened; called only when nothing is sending, staged or unknown. */
   abort(): Promise<StepOutcome>;
   /**
@@ -240,8 +242,7 @@ export interface Writer {
   tidy?(): Promise<Tidied>;
   /** Tells what the target holds, without a change to it, and without a session; absent unless it is declared. */
   list?(): Listing;
-  /** Frees connections; safe to call more than once. */
-  close(): Promise<void>;
+  close(): Promise<void>; // frees connections; safe to call more than once
 }
 
 /** `more`: call again; `failed`: not now. */
@@ -266,8 +267,7 @@ export interface FinishRequest {
 /** One accepted upload of the run that a finish concludes. */
 export interface AcceptedUpload {
   readonly batchId: BatchId;
-  /** Accepted members. */
-  readonly members: number;
+  readonly members: number; // accepted ones
   /** The adapter's own answer; `{resolved: 'accepted'}` where a person has vouched for the upload instead. */
   readonly receipt: Receipt;
 }

@@ -239,7 +239,9 @@ describe('a finish that answers with a job', () => {
   test.each([
     ['is pending while the job runs', { body: '{"state":"processing"}', status: 200 }, 'pending'],
     ['is accepted once it is done', { body: '{"state":"finished"}', status: 200 }, 'accepted'],
-    ['is unknown where the job is missing', { status: 404 }, 'unknown'],
+    ['proves nothing where the job is missing', { status: 404 }, 'missing'],
+    ['proves nothing where the job is gone', { status: 410 }, 'missing'],
+    ['is asked about again where nothing answers for it', { status: 500 }, 'unknown'],
   ] as const)('%s', async (_, answer, kind) => {
     const { writer, request } = await open({}, FINISH);
     const { batchId, idempotencyKey } = request('upsert', members(1));

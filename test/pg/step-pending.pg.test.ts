@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { OpenWriter, RunAttempt } from '../../src/activities/attempt.ts';
 import { runStep } from '../../src/activities/step.ts';
-import type { StepOutcome } from '../../src/destinations/port.ts';
+import type { StepFound } from '../../src/destinations/port.ts';
 import { stepBatch } from '../../src/journal/batch-record.ts';
 import { countRun } from '../../src/journal/run-record.ts';
 import { closeRun, promote, recordBaseline } from '../../src/journal/runs.ts';
@@ -15,8 +15,8 @@ import { ScriptedRun } from '../support/journal-run.ts';
 import { BatchScene } from '../support/journal-scene.ts';
 
 const scene = new BatchScene();
-const JOB: StepOutcome = { kind: 'pending', jobIds: ['job-1'], receipt: { job: 'job-1' } };
-const ACCEPTED: StepOutcome = { kind: 'accepted', receipt: { done: true } };
+const JOB = { kind: 'pending', jobIds: ['job-1'], receipt: { job: 'job-1' } } as const;
+const ACCEPTED = { kind: 'accepted', receipt: { done: true } } as const;
 
 beforeAll(() => scene.open());
 afterAll(() => scene.close());
@@ -41,7 +41,7 @@ let asked = 0;
 let sent = 0;
 
 /** A new attempt that brings the step as far as the answers let it. */
-async function finish(answer: StepOutcome, told: Told = {}) {
+async function finish(answer: StepFound, told: Told = {}) {
   const run = scene.run;
   await run.again();
   const a = {
@@ -68,6 +68,7 @@ async function finish(answer: StepOutcome, told: Told = {}) {
     request: () => null,
     send: async () => {
       sent += 1;
+      if (answer.kind === 'missing') throw new Error('only a question is answered so');
       return answer;
     },
     reconcile: async () => {
@@ -124,7 +125,7 @@ test('before its time nothing is asked, unless somebody wants it', async () => {
   expect(await finish(ACCEPTED)).toMatchObject({ kind: 'done' });
 });
 
-const NOTHINGS: readonly (readonly [string, StepOutcome])[] = [
+const NOTHINGS: readonly (readonly [string, StepFound])[] = [
   ['http-500', { kind: 'unknown', code: 'http-500' }],
   ['http-401', { kind: 'misconfigured', code: 'http-401', reason: 'no' }],
   ['http-429', { kind: 'not-applied', code: 'http-429', retryAfterMs: 7_000_000, tooLarge: false }],
@@ -137,6 +138,21 @@ test.each(NOTHINGS)('poll-error: %s leaves it staged, and shows why', async (cod
   expect(await finish(answer)).toMatchObject({ kind: 'pending', code });
   expect(await state()).toMatchObject({ state: 'staged', reason: code, jobIds: ['job-1'] });
   expect(await finish(ACCEPTED, { resolveOnly: true })).toMatchObject({ kind: 'done' });
+  expect(sent).toBe(before);
+});
+
+test('a job that nobody knows blocks the run with the finish named; asked again it is polled, and not sent', async () => {
+  await finish(JOB);
+  const before = sent;
+  const blocked = { kind: 'blocked', code: 'poll-http-404', batch: (await state())?.id };
+  expect(await finish({ kind: 'missing', code: 'poll-http-404' })).toMatchObject(blocked);
+  expect(await state()).toMatchObject({ state: 'staged', reason: 'jobs-lost:poll-http-404' });
+  // Before its time it is not asked about, and shown as what it is.
+  const polls = asked;
+  expect(await finish(ACCEPTED, { pollNow: false })).toMatchObject(blocked);
+  expect(asked).toBe(polls);
+  expect(await finish(JOB)).toMatchObject({ kind: 'pending', code: 'staged' });
+  expect(await finish(ACCEPTED)).toMatchObject({ kind: 'done' });
   expect(sent).toBe(before);
 });
 

@@ -9,6 +9,7 @@ import type {
   PollOutcome,
   PreflightProblem,
   Receipt,
+  StepFound,
   StepOutcome,
   Writer,
   WriterContext,
@@ -115,7 +116,7 @@ export class HttpWriter extends SessionlessWriter implements Writer {
     return asStep(this.#judge(result, null, finish.accepts));
   }
 
-  async reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepOutcome> {
+  async reconcileFinish(request: FinishRequest, receipt: Receipt | null): Promise<StepFound> {
     const { finish } = this.#options;
     if (finish === undefined) return NO_CALL;
     const jobIds = receipt === null ? [] : jobIdsOf(receipt);
@@ -131,10 +132,10 @@ export class HttpWriter extends SessionlessWriter implements Writer {
     return Promise.resolve();
   }
 
-  async #pollFinish(jobIds: readonly string[], receipt: Receipt): Promise<StepOutcome> {
+  async #pollFinish(jobIds: readonly string[], receipt: Receipt): Promise<StepFound> {
     if (this.#jobs === null) return { kind: 'pending', jobIds, receipt };
     const outcome = await this.#jobs.poll({ jobIds, receipt, operations: null });
-    return outcome.kind === 'missing' ? { kind: 'unknown', code: outcome.code } : asStep(outcome);
+    return outcome.kind === 'missing' ? outcome : asStep(outcome);
   }
 
   async #deliver(action: Action, request: BatchRequest): Promise<BatchOutcome> {
