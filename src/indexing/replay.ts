@@ -42,7 +42,7 @@ export type Followed =
   ({ readonly kind: 'caught-up' | 'more' | 'frozen' } & Progress) | Refusal;
 
 /**
- * Has an index follow the log until it has caught up or `stopped` says so, which is asked between two pages.
+ * Has an index follow the log until it has caught up or `stopped` says so, which is asked after each page.
  * @throws RetlError, JournalError
  */
 export async function follow(
@@ -154,6 +154,7 @@ const GENESIS = sha256FromHex('0'.repeat(64));
 /** One build on its way. */
 class Replay {
   readonly #source: LogSource;
+  #next: ReturnType<LogSource['entries']> | null = null;
 
   constructor(
     private readonly deps: ReplayDeps,
@@ -189,20 +190,21 @@ class Replay {
       : this.#apply({ kind: 'begin' }, { position, entryHash });
   }
 
+  /** Writes a page at least, however long reading it takes: whoever has short turns gets on as well. */
   async #follow(stopped: () => boolean): Promise<'end' | 'more' | Refusal> {
-    let next = this.#read();
     for (;;) {
-      const page = await next;
+      const page = await (this.#next ?? this.#read());
+      this.#next = null;
       if (page.kind === 'end') return 'end';
       if (page.kind === 'compacted') return this.#compacted();
-      if (stopped()) return 'more';
       const last = page.entries.at(-1)?.entry;
       if (last === undefined) return 'end';
-      // The next page is read while this one is written.
-      next = this.#read(last.position);
-      next.catch(() => {});
+      // The next page is read while this one is written, and kept for the next turn.
+      this.#next = this.#read(last.position);
+      this.#next.catch(() => {});
       const refused = await this.#apply(page, last);
       if (refused !== null) return refused;
+      if (stopped()) return 'more';
     }
   }
 

@@ -1,5 +1,6 @@
 /** While a new build catches up, what readers see follows the log, and each build tells its own lag (design.md section 7). */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { decodeCheckpoint } from '../../src/domain/checkpoint-codec.ts';
 import type { ArtifactReference } from '../../src/domain/ids.ts';
@@ -79,3 +80,20 @@ test('a build that was rolled back is not moved on while the next is built', asy
   expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up', position });
   expect(await scene.shown('people')).toBe(await scene.expected());
 });
+
+test('a log whose pages take longer to read than a turn lasts is followed all the same', async () => {
+  const indexer = scene.indexer('people');
+  await scene.follow(indexer, 60);
+  await rebuild(scene.deps(), indexer);
+  const deps = scene.deps(60);
+  const query = async (...args: readonly unknown[]) => {
+    if (String(args[0]).includes('retl.log_entry')) await sleep(1_100);
+    return Reflect.apply(deps.journal.query, deps.journal, args);
+  };
+  const slow = new Proxy(deps.journal, { get: (_, key) => (key === 'query' ? query : undefined) });
+  expect(await follow({ ...deps, journal: slow }, indexer, afterPages(6))).toMatchObject({
+    kind: 'caught-up',
+    state: 'live',
+  });
+  expect(await scene.shown('people')).toBe(await scene.expected());
+}, 60_000);
