@@ -25,6 +25,8 @@ export interface ReplayDeps {
   readonly builder: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Hears what does not stop the work. */
+  readonly warn?: (message: string, fields: { readonly [key: string]: string }) => void;
   /** Effects of a page, where not those of {@link LogSource}. */
   readonly effects?: number;
 }
@@ -55,7 +57,7 @@ export async function follow(
   if (begun.kind === 'refused') return begun;
   const replay = new Replay(deps, indexer, begun.build);
   const ended = await besideLive(deps, indexer, replay, stopped);
-  if (ended === 'more') return { kind: 'more', ...progressOf(replay.build) };
+  if (ended === 'more' || ended === 'compacted') return { kind: 'more', ...progressOf(replay.build) };
   if (typeof ended !== 'string') return ended;
   if (replay.build.state === 'building') {
     const promoted = await indexer.promote(replay.build);
@@ -74,17 +76,35 @@ async function besideLive(
   indexer: Indexer,
   replay: Replay,
   stopped: () => boolean,
-): Promise<'end' | 'more' | Refusal> {
+): Promise<Ended> {
   let live = replay.build.state === 'live' ? null : await liveBeside(deps, indexer);
   while (live !== null) {
     const turn = new Turn(stopped);
-    // What it may not go on from is no reason for the new build to wait: that one takes its place.
-    if (typeof (await live.run(turn.isOver)) !== 'string') live = null;
+    if (!(await liveTurn(deps, live, turn))) live = null;
     turn.begin();
     const ended = await replay.run(turn.isOver);
     if (ended !== 'more' || turn.isStopped) return ended;
   }
   return replay.run(stopped);
+}
+
+/**
+ * Whether the live build can have another turn. What it may not go on from, or breaks at, its table lost, say, is no reason
+ * for the new build to wait: that one takes its place.
+ */
+async function liveTurn(deps: ReplayDeps, live: Replay, turn: Turn): Promise<boolean> {
+  try {
+    const ended = await live.run(turn.isOver);
+    return ended === 'end' || ended === 'more';
+  } catch (error) {
+    if (!(error instanceof RetlError)) throw error;
+    deps.warn?.('the live build cannot follow; the new one goes on', {
+      index: live.build.definition.name,
+      build: `${live.build.build}`,
+      code: error.code,
+    });
+    return false;
+  }
 }
 
 /** `null`: there is none, or it cannot follow: it was rolled back, is of another schema version, or is refused. */
@@ -151,6 +171,12 @@ async function register(deps: ReplayDeps, build: OwnBuild, mark: CheckpointMark)
 
 const GENESIS = sha256FromHex('0'.repeat(64));
 
+/**
+ * How a turn of a build ended. `compacted`: the log, or its snapshot, was compacted while it was being read; the next call
+ * finds that out in good order, and begins anew.
+ */
+type Ended = 'end' | 'more' | 'compacted' | Refusal;
+
 /** One build on its way. */
 class Replay {
   readonly #source: LogSource;
@@ -164,7 +190,7 @@ class Replay {
     this.#source = new LogSource(deps.journal, deps.effects);
   }
 
-  async run(stopped: () => boolean): Promise<'end' | 'more' | Refusal> {
+  async run(stopped: () => boolean): Promise<Ended> {
     if (this.build.mark === null) {
       const loaded = await this.#load(stopped);
       if (loaded !== null) return loaded;
@@ -173,13 +199,13 @@ class Replay {
   }
 
   /** Reads the log snapshot, and makes the first checkpoint. `null`: done. */
-  async #load(stopped: () => boolean): Promise<'more' | Refusal | null> {
+  async #load(stopped: () => boolean): Promise<Ended | null> {
     const { snapshot } = this.build;
     while (snapshot !== null) {
       if (stopped()) return 'more';
       const page = await this.#source.members(snapshot.id, this.build.loaded);
       if (page.kind === 'end') break;
-      if (page.kind === 'compacted') return this.#compacted();
+      if (page.kind === 'compacted') return 'compacted';
       const raced = await this.#apply(page, null);
       if (raced !== null) return raced;
     }
@@ -191,12 +217,12 @@ class Replay {
   }
 
   /** Writes a page at least, however long reading it takes: whoever has short turns gets on as well. */
-  async #follow(stopped: () => boolean): Promise<'end' | 'more' | Refusal> {
+  async #follow(stopped: () => boolean): Promise<Ended> {
     for (;;) {
       const page = await (this.#next ?? this.#read());
       this.#next = null;
       if (page.kind === 'end') return 'end';
-      if (page.kind === 'compacted') return this.#compacted();
+      if (page.kind === 'compacted') return 'compacted';
       const last = page.entries.at(-1)?.entry;
       if (last === undefined) return 'end';
       // The next page is read while this one is written, and kept for the next turn.
@@ -210,18 +236,6 @@ class Replay {
 
   #read(after = this.build.mark?.position ?? logPosition(0)) {
     return this.#source.entries(after, this.build.goal);
-  }
-
-  /** It was compacted while it was being read: the next call finds that out in good order, and begins anew. */
-  #compacted(): 'more' | Refusal {
-    if (this.build.mark !== null) return 'more';
-    const { build } = this.build;
-    return {
-      kind: 'refused',
-      code: 'index.past-compaction',
-      remedy: 'full-replay',
-      details: { build: `${build}` },
-    };
   }
 
   /** Takes a batch in, with a checkpoint at its end; the first and last of three steps are those around it. */

@@ -7,6 +7,7 @@ import { type IndexDefinition, type Refusal, stop } from '../domain/checkpoint-v
 import type { ArtifactStore } from '../journal/artifact-store.ts';
 import { buildOf, logStateAt, newestCheckpoint } from '../journal/checkpoints.ts';
 import { logHead } from '../journal/log.ts';
+import { latestSnapshot } from '../journal/log-snapshot.ts';
 import type { Queryable } from '../journal/pool.ts';
 import { checkResume } from './checkpoints.ts';
 import type { Indexer, OwnBuild } from './indexer.ts';
@@ -49,9 +50,20 @@ async function refuseLoad(
   const same =
     build.definition.schemaVersion === definition.schemaVersion &&
     build.definition.fingerprint === definition.fingerprint;
-  if (same) return null;
-  const details = { built_at: build.definition.schemaVersion, now: definition.schemaVersion };
-  return { kind: 'refused', code: 'index.schema-changed', remedy: 'full-replay', details };
+  if (!same) {
+    const details = { built_at: build.definition.schemaVersion, now: definition.schemaVersion };
+    return { kind: 'refused', code: 'index.schema-changed', remedy: 'full-replay', details };
+  }
+  return refuseSnapshot(journal, build);
+}
+
+/** Of a log snapshot that a newer one has replaced, the rest may be gone, and what follows it is. */
+async function refuseSnapshot(journal: Queryable, { snapshot }: OwnBuild): Promise<Refusal | null> {
+  if (snapshot === null) return null;
+  const newest = await latestSnapshot(journal);
+  if (newest?.id === snapshot.id) return null;
+  const details = { boundary: `${snapshot.boundary}`, earliest: `${(newest?.boundary ?? 0n) + 1n}` };
+  return { kind: 'refused', code: 'index.past-compaction', remedy: 'full-replay', details };
 }
 
 /** A build that goes on meanwhile is looked at so often. */

@@ -10,6 +10,7 @@ import { follow } from '../../src/indexing/replay.ts';
 import { journalArtifacts } from '../../src/journal/artifacts.ts';
 import { checkpointsOf } from '../../src/journal/checkpoints.ts';
 import { logHead } from '../../src/journal/log.ts';
+import { compactTo } from '../support/compact.ts';
 import { afterPages, IndexScene, rows } from '../support/index-scene.ts';
 
 let scene: IndexScene;
@@ -97,3 +98,39 @@ test('a log whose pages take longer to read than a turn lasts is followed all th
   });
   expect(await scene.shown('people')).toBe(await scene.expected());
 }, 60_000);
+
+test('a live build that is broken does not keep the rebuild that mends it from going on, and its code is told', async () => {
+  const indexer = scene.indexer('people');
+  await scene.follow(indexer);
+  await scene.run('c', rows(0, 5, '1'));
+  await scene.journal.admin.query(
+    `do $$ begin execute (select 'drop table retl_index.rows_' || table_id || ' cascade'
+      from retl_index.index_build where state = 'live'); end $$`,
+  );
+  await expect(scene.follow(indexer)).rejects.toMatchObject({ code: 'index.misconfigured' });
+  expect(await rebuild(scene.deps(), indexer)).toMatchObject({ kind: 'chosen' });
+  const told: unknown[] = [];
+  const warn = (_: string, { index, code }: { readonly [key: string]: string }) => told.push({ index, code });
+  expect(await follow({ ...scene.deps(), warn }, indexer)).toMatchObject({
+    kind: 'caught-up',
+    state: 'live',
+  });
+  expect(told).toEqual([{ index: 'people', code: 'index.misconfigured' }]);
+  expect(await scene.shown('people')).toBe(await scene.expected());
+});
+
+test('a build whose log snapshot is replaced while it is being loaded begins anew with the newer one', async () => {
+  const compact = async () => {
+    await scene.run('c', rows(0, 5, '1'));
+    return compactTo(scene.journal.runtime, Number((await logHead(scene.journal.runtime)).position));
+  };
+  const { id } = await compact();
+  const indexer = scene.indexer('people');
+  expect(await follow(scene.deps(), indexer, afterPages(1))).toMatchObject({ kind: 'more', position: null });
+  await scene.run('c', rows(2, 7, '2'));
+  const { boundary } = await compact();
+  await scene.journal.admin.query(`drop table if exists retl.snapshot_${id}`);
+  expect(await follow(scene.deps(), indexer)).toMatchObject({ kind: 'caught-up', state: 'live' });
+  expect((await indexer.builds()).map(({ snapshot }) => snapshot?.boundary)).toEqual([boundary]);
+  expect(await scene.shown('people')).toBe(await scene.expected());
+});
