@@ -807,10 +807,11 @@ begin
       where o.target_id = r.target_id and b.state = 'settled' and not b.folded and b.action in ('upsert', 'remove')
       order by b.position limit p_batches),
     placed as (
-      select n.*, lower(operations) - sum(upper(operations) - lower(operations))
+      -- The same for neighbours, whatever their sizes, and larger after each gap.
+      select n.*, upper(operations) - sum(upper(operations) - lower(operations))
         over (partition by run_id, action order by lower(operations)) as island from next n)
-    select run_id, action, min(lower(operations)) as first, max(upper(operations)) - 1 as last,
-      array_agg(batch_id::bytea) as ids, sum(rejected) as rejected, sum(added) as added, min(position) as position
+    select run_id, action, min(lower(operations)) as first, max(upper(operations)) - 1 as last, array_agg(batch_id::bytea) as ids,
+      sum(accepted) as accepted, sum(rejected) as rejected, sum(added) as added, min(position) as position
     from placed group by run_id, action, island order by run_id, action desc, min(position)
   loop
     v_left_out := case when s.rejected > 0
@@ -822,6 +823,10 @@ begin
           on conflict (identity_hash) do update
             set payload_hash = excluded.payload_hash, sequence = excluded.sequence', r.target_id, s.run_id, v_left_out)
         using s.first, s.last;
+      get diagnostics v_rows = row_count;
+      if v_rows <> s.accepted then
+        raise exception 'rule 6: % operations were accepted, and % would be held', s.accepted, v_rows using errcode = 'RM003';
+      end if;
       v_held := v_held + s.added;
     else
       execute format('delete from retl.membership_%s m using retl.operation_%s o

@@ -596,7 +596,7 @@ function retl.entry_bytes(e retl.log_entry)
 function retl.find_operation(r retl.run, p_generation bigint, p_identity bytea, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
   returns record, language plpgsql, stable, body sha256:05fcf8f403e6b80af8b0c6c58ec7992a62b935a930c1f779cdb93d096087e354
 function retl.fold(p_run bigint, p_epoch bigint, p_batches integer)
-  returns bigint, language plpgsql, security definer, body sha256:12e2f98a734a72904e4639e610299b57505cb159972f5088cd0ac02d1b89ed2b
+  returns bigint, language plpgsql, security definer, body sha256:a4b9f7a1e17f97f28526464554e38a79277cf10527c612fc6bd55d22d59217a2
 function retl.fold_first(p_target bigint)
   returns boolean, language plpgsql, body sha256:9a3cd90f390a6ac771867958304530409e8850477a5b48321b598aa1caecba35
 function retl.generation_digest(p_generation bigint)

@@ -5,7 +5,7 @@ import { settleStep } from '../../src/journal/batches.ts';
 import { countRun } from '../../src/journal/run-record.ts';
 import { closeRun, promote, prune } from '../../src/journal/runs.ts';
 import { createTestJournal, stateOf, type TestJournal } from '../support/journal.ts';
-import { rowsOf, ScriptedRun } from '../support/journal-run.ts';
+import { identityHash, type Prepared, rowsOf, ScriptedRun } from '../support/journal-run.ts';
 
 let journal: TestJournal;
 
@@ -65,6 +65,32 @@ describe('whole runs', () => {
       removed: 1,
       unchanged: 58,
     });
+  });
+
+  test('rule 6: batches of unlike sizes are folded without what was rejected, or is still open, between them', async () => {
+    const members = Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`m${i}`, '1']));
+    const run = await ScriptedRun.open(journal.runtime, { mirror: 'unlike' });
+    await run.upToAdditions(rowsOf(members));
+    const batches: Prepared[] = [];
+    for (const size of [2, 3, 2, 3, 1]) batches.push(...(await run.prepare('upsert', size, 1)));
+    const [first, second, third, open, last] = batches;
+    const refused = second?.members[1] ?? '';
+    for (const batch of [first, second, third, last]) {
+      if (batch === undefined) throw new Error('five batches were to be prepared');
+      await run.sending(batch.id);
+      await run.settle(batch, new Set([refused]));
+    }
+    await run.foldAll();
+    const { target, held } = await run.record();
+    const { rows } = await journal.runtime.query<{ hash: string }>(
+      `select encode(identity_hash, 'hex') as hash from retl.membership_${target} order by 1`,
+    );
+    const missing = new Set([refused, ...(open?.members ?? [])]);
+    const accepted = Object.keys(members).filter((id) => !missing.has(id));
+    expect(rows.map(({ hash }) => hash)).toEqual(
+      accepted.map((id) => identityHash(id).toString('hex')).sort(),
+    );
+    expect(held).toBe(accepted.length);
   });
 
   test('resync-forgets: a member that has left the source is tracked until its removal is accepted, run after run', async () => {

@@ -18,6 +18,7 @@ import {
   type Action,
   identityHash,
   identityOf,
+  type Prepared,
   rowsOf,
   ScriptedRun,
   upsertOf,
@@ -36,14 +37,16 @@ const IDS = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
 /** What one run wants, how it is cut, what is refused, where it is given up, and how far it is folded meanwhile. */
 const RUN = fc.record({
   desired: fc.dictionary(fc.constantFrom(...IDS), fc.constantFrom('1', '2', '3'), { maxKeys: IDS.length }),
-  size: fc.integer({ min: 1, max: 4 }),
+  /** Of the batches that are in flight together; they are answered in order, or the last one first. */
+  sizes: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 4 }),
+  lastFirst: fc.boolean(),
   rejected: fc.oneof(
     { weight: 3, arbitrary: fc.constant<string[]>([]) },
     { weight: 1, arbitrary: fc.subarray(IDS) },
   ),
   abortAfter: fc.option(fc.nat({ max: 6 }), { nil: null, freq: 2 }),
   foldAfter: fc.option(fc.nat({ max: 6 }), { nil: null, freq: 2 }),
-  foldBatches: fc.integer({ min: 1, max: 3 }),
+  foldBatches: fc.integer({ min: 1, max: 4 }),
   /** Compacts the log afterwards, but for so many entries. */
   compactBut: fc.option(fc.nat({ max: 4 }), { nil: null, freq: 2 }),
 });
@@ -103,21 +106,38 @@ class History {
   async #deliver(run: ScriptedRun, plan: RunPlan, action: Action): Promise<boolean> {
     for (;;) {
       if (plan.abortAfter !== null && this.batches >= plan.abortAfter) return false;
-      const [batch] = await run.prepare(action, plan.size, 1);
-      if (batch === undefined) return true;
-      await run.sending(batch.id);
+      const batches = await this.#prepare(run, action, plan.sizes);
+      if (batches.length === 0) return true;
+      if (plan.lastFirst) batches.reverse();
       const rejected = new Set(plan.rejected);
-      await run.settle(batch, rejected);
-      this.batches += 1;
-      await this.#accept(
-        run,
-        action,
-        plan,
-        batch.members.filter((id) => !rejected.has(id)),
-      );
-      if (plan.foldAfter === this.batches) await fold(journal.runtime, run.attempt, plan.foldBatches);
-      if (batch.members.some((id) => rejected.has(id))) return false;
+      for (const batch of batches) await this.#settle(run, action, plan, batch, rejected);
+      if (batches.some(({ members }) => members.some((id) => rejected.has(id)))) return false;
     }
+  }
+
+  async #prepare(run: ScriptedRun, action: Action, sizes: readonly number[]): Promise<Prepared[]> {
+    const batches: Prepared[] = [];
+    for (const size of sizes) batches.push(...(await run.prepare(action, size, 1)));
+    for (const { id } of batches) await run.sending(id);
+    return batches;
+  }
+
+  async #settle(
+    run: ScriptedRun,
+    action: Action,
+    plan: RunPlan,
+    batch: Prepared,
+    rejected: ReadonlySet<string>,
+  ): Promise<void> {
+    await run.settle(batch, rejected);
+    this.batches += 1;
+    await this.#accept(
+      run,
+      action,
+      plan,
+      batch.members.filter((id) => !rejected.has(id)),
+    );
+    if (plan.foldAfter === this.batches) await fold(journal.runtime, run.attempt, plan.foldBatches);
   }
 
   async #accept(run: ScriptedRun, action: Action, plan: RunPlan, accepted: readonly string[]): Promise<void> {
