@@ -49,6 +49,8 @@ interface Indexes {
   readonly journal: JournalPool;
   readonly settings: readonly IndexSettings[];
   open(index: IndexSettings): IndexReader;
+  /** Those that were away: to ask each again for each identity would be to wait as often. */
+  readonly away: Set<string>;
 }
 
 async function main(order: AskOrder): Promise<void> {
@@ -59,7 +61,7 @@ async function main(order: AskOrder): Promise<void> {
   try {
     await requireSchema(journal);
     const open = (index: IndexSettings) => openReader(index, secrets, url);
-    const indexes = { journal, settings: base.indexes, open };
+    const indexes = { journal, settings: base.indexes, open, away: new Set<string>() };
     await (order.kind === 'find' ? find(indexes, order) : recall(indexes, order));
   } finally {
     await journal.end();
@@ -91,18 +93,19 @@ type Found<T> = Extract<Asked<T>, { readonly kind: 'answered' }> & { readonly so
 
 /** What the first index of the kind says that will do; why those before it would not is told. `null`: none will. */
 async function firstOf<T>(
-  { journal, settings, open }: Indexes,
+  { journal, settings, open, away }: Indexes,
   kind: IndexSettings['kind'],
   maxLag: number,
   ask: (reader: IndexReader) => Promise<Answer<T>>,
 ): Promise<Found<T> | null> {
-  for (const one of settings.filter((index) => index.kind === kind)) {
+  for (const one of settings.filter((index) => index.kind === kind && !away.has(index.name))) {
     const answer = await asked(journal, maxLag, async () => {
       const reader = open(one);
       return ask(reader).finally(() => reader.close());
     });
     if (answer.kind === 'answered') return { ...answer, source: sourceOf(one.name, answer) };
     say({ kind: 'passed-over', index: one.name, code: answer.code });
+    if (answer.code === 'index.unavailable') away.add(one.name);
   }
   return null;
 }

@@ -72,7 +72,7 @@ describe.skipIf(why !== null)(`an index in a search engine ${why ?? ''}`, () => 
       const gone = (await search(live, { term: { gone: true } })).hits.hits[0];
       const held = (await search(alias(), { match_all: {} })).hits.hits[0];
       const client = await openEngine('opensearch', engineOptions('opensearch', { url: server.url }));
-      const engine = { client, patience: { tries: 1, firstMs: 1, longestMs: 1 } };
+      const engine = { client, patience: { tries: 1, firstMs: 1, longestMs: 1, budgetMs: 1 } };
       const before = await place.shown('vip');
       const document = '{"gone":false,"mirror":"older"}';
       const writes = [gone, held].map((hit) => ({ id: hit?._id ?? '', version: 1n, document }));

@@ -17,10 +17,15 @@ export interface Patience {
   /** Milliseconds before the second; each wait is twice the one before, up to `longestMs`. */
   readonly firstMs: number;
   readonly longestMs: number;
+  /** Milliseconds after the first was sent in which another one may be: where none is answered, each costs its timeout. */
+  readonly budgetMs: number;
 }
 
 /** Some ten seconds: whoever gives up is called again by its workflow. */
-export const PATIENCE: Patience = { tries: 8, firstMs: 100, longestMs: 4_000 };
+export const PATIENCE: Patience = { tries: 8, firstMs: 100, longestMs: 4_000, budgetMs: 12_000 };
+
+/** Of whoever has somebody waiting, and another place to look in. */
+export const READER_PATIENCE: Patience = { tries: 2, firstMs: 200, longestMs: 200, budgetMs: 2_000 };
 
 export interface Engine {
   readonly client: EngineClient;
@@ -34,11 +39,12 @@ const BUSY: readonly number[] = [408, 429, 500, 502, 503, 504];
  * @throws RetlError `index.unavailable`, `index.misconfigured`
  */
 export async function ask(engine: Engine, request: EngineRequest): Promise<Answer> {
+  const begun = performance.now();
   for (let tried = 1; ; tried += 1) {
     const reply = await engine.client.send(request);
     const judged = judge(engine, reply);
     if (judged.kind === 'answer') return judged;
-    if (judged.kind === 'never' || tried >= engine.patience.tries) throw judged.error;
+    if (judged.kind === 'never' || isOver(engine.patience, tried, begun)) throw judged.error;
     await pause(engine.patience, tried);
   }
 }
@@ -68,6 +74,14 @@ export function judge(engine: Engine, reply: EngineReply): Judged {
   // It speaks another language than the client, as a server of another product or generation does.
   if (status === 406) return { kind: 'never', error: misconfigured(system, 'other-product') };
   return { kind: 'answer', status, body };
+}
+
+/**
+ * Whether no other try may follow.
+ * @param begun when the first was, by the monotonic clock
+ */
+export function isOver({ tries, budgetMs }: Patience, tried: number, begun: number): boolean {
+  return tried >= tries || performance.now() - begun >= budgetMs;
 }
 
 /** The wait before another try, with a spread so that builders do not come together again. */

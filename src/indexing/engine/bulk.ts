@@ -7,7 +7,7 @@
 
 import { z } from 'zod';
 import { RetlError } from '../../domain/errors.ts';
-import { ask, type Engine, errorType, pause, refusal, unavailable } from './ask.ts';
+import { ask, type Engine, errorType, isOver, pause, refusal, unavailable } from './ask.ts';
 import type { RowWrite } from './rows.ts';
 
 /** A request of a managed engine may be limited to 10 MiB. */
@@ -67,12 +67,13 @@ function* chunksOf(writes: readonly RowWrite[]): Generator<readonly Line[], void
 }
 
 async function writeChunk(engine: Engine, alias: string, lines: readonly Line[]): Promise<void> {
+  const begun = performance.now();
   let left = lines;
   for (let tried = 1; left.length > 0; tried += 1) {
     const sent = await send(engine, alias, left);
     if (sent.kind === 'too-large') return halves(engine, alias, left);
     if (sent.later.length > 0) {
-      if (tried >= engine.patience.tries) throw unavailable(engine.client.system, sent.code);
+      if (isOver(engine.patience, tried, begun)) throw unavailable(engine.client.system, sent.code);
       await pause(engine.patience, tried);
     }
     left = sent.later;

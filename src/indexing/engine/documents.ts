@@ -5,7 +5,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { type Answer, ask, type Engine, judge, pause, refusal } from './ask.ts';
+import { type Answer, ask, type Engine, isOver, judge, pause, refusal } from './ask.ts';
 
 /** Where a document stands among the changes of its index. */
 export interface Revision {
@@ -68,6 +68,7 @@ export async function compareAndSet(
     query: { ...condition, require_alias: true },
     body: JSON.stringify({ stamp, state }),
   } as const;
+  const begun = performance.now();
   for (let tried = 1; ; tried += 1) {
     const judged = judge(engine, await engine.client.send(request));
     if (judged.kind === 'never') throw judged.error;
@@ -77,7 +78,7 @@ export async function compareAndSet(
     const now = await readDocument(engine, alias, id);
     if (now?.stamp === stamp) return { kind: 'written', revision: now.revision };
     if (judged.kind === 'answer' || !isSame(now?.revision ?? null, seen)) return { kind: 'raced' };
-    if (tried >= engine.patience.tries) throw judged.error;
+    if (isOver(engine.patience, tried, begun)) throw judged.error;
     await pause(engine.patience, tried);
   }
 }

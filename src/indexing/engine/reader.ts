@@ -10,7 +10,7 @@ import { identityHas, type SearchedText } from '../../domain/identity-text.ts';
 import { hexOf, logPosition, sha256FromHex } from '../../domain/ids.ts';
 import type { EngineName, Options } from '../../domain/settings.ts';
 import type { Answer, FoundMember, Search, SearchReader } from '../reader.ts';
-import { ask, type Engine, PATIENCE, refusal, unavailable } from './ask.ts';
+import { ask, type Engine, READER_PATIENCE, refusal, unavailable } from './ask.ts';
 import { type KeptBuild, readBuild } from './build-state.ts';
 import { openEngine } from './client.ts';
 import { type Place, readDirectory } from './directory.ts';
@@ -25,12 +25,16 @@ export interface EngineReaderOptions {
   readonly options: Options;
 }
 
+/** Milliseconds for one request: whoever waits is better served by the journal then. */
+const LONGEST_MS = 5_000;
+
 /** Connects when it is first asked something. */
 export function engineSearchReader({ definition, system, options }: EngineReaderOptions): SearchReader {
   let opened: Promise<{ readonly engine: Engine; readonly place: Place }> | null = null;
   const open = async () => {
     const access = engineOptions(system, options);
-    const engine = { client: await openEngine(system, access), patience: PATIENCE };
+    const timeout_ms = Math.min(access.timeout_ms, LONGEST_MS);
+    const engine = { client: await openEngine(system, { ...access, timeout_ms }), patience: READER_PATIENCE };
     const { prefix, replicas } = access;
     return { engine, place: { prefix, replicas, name: definition.name } };
   };
