@@ -61,6 +61,13 @@ async function forget(invocation: Invocation): Promise<ExitCode> {
     );
   const [found] = await indexWork(project, 'forget', index, schema);
   if (found?.kind !== 'forgotten') throw new Error('the process has not said what it let go');
+  if (found.builds === 0 && found.held === null && stopped !== true)
+    throw new Refusal(
+      EXIT.refused,
+      'nothing-to-forget',
+      `There is nothing of the name ${index}: no build in the schema ${schema} of the journal’s database, and no hold on the log.`,
+      'Check the name, and `--schema`. What lives elsewhere is left there: docs/indexes.md says what to drop.',
+    );
   const { kind: _, ...document } = found;
   output.document({ ...document, stopped: stopped === true });
   const held =
