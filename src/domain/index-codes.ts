@@ -94,7 +94,7 @@ export const INDEX_CODES = {
   'index.misconfigured': {
     meaning: 'The system that the index lives in refuses the settings, the rights, or what stands there.',
     remedy:
-      'The details say what: an SQLSTATE (grant the role of the index’s URL the right to create in its schema), or the engine’s code and a rule.',
+      'The details say what: a rule, and docs/indexes.md what to do about it (`rights`: grant what `retl check` misses; `table-gone`: `retl index rebuild`), or an SQLSTATE or the engine’s code alone.',
     recourse: 'fix',
   },
   'artifact.missing': {

@@ -117,10 +117,25 @@ export function copyBytes(value: Buffer): string {
   return `\\\\x${value.toString('hex')}`;
 }
 
+/** What is to be done about a state is told by its rule (docs/indexes.md). */
+const RULES: { readonly [sqlState: string]: string } = {
+  '28000': 'sign-in',
+  '28P01': 'sign-in',
+  '3D000': 'no-database',
+  '42501': 'rights',
+  '3F000': 'table-gone',
+  '42P01': 'table-gone',
+  '42703': 'table-changed',
+  '42804': 'table-changed',
+  '42P10': 'table-changed',
+};
+
 /** What `pg` threw, as one of this project's errors. */
 export function indexError(error: unknown): unknown {
   if (error instanceof RetlError) return error;
   const { kind, sqlState } = error instanceof JournalError ? error : journalError(error);
   const details = { system: 'postgres', sql_state: sqlState };
-  return new RetlError(kind === 'unavailable' ? 'index.unavailable' : 'index.misconfigured', details);
+  if (kind === 'unavailable') return new RetlError('index.unavailable', details);
+  const rule = RULES[sqlState];
+  return new RetlError('index.misconfigured', rule === undefined ? details : { ...details, rule });
 }
