@@ -152,11 +152,9 @@ async function perform(task: Task): Promise<void> {
     case 'follow': {
       let followed = await follow(deps, indexer);
       while (followed.kind === 'more') followed = await follow(deps, indexer);
-      return say(
-        followed.kind === 'refused'
-          ? told(followed)
-          : { ...followed, kind: 'followed', index, end: followed.kind },
-      );
+      if (followed.kind === 'refused') return say(told(followed));
+      const { kind: end, build, position, rows } = followed;
+      return say({ kind: 'followed', index, end, build, position, rows });
     }
     case 'rebuild':
     case 'rollback': {

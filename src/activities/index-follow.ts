@@ -4,11 +4,10 @@ import { Context } from '@temporalio/activity';
 import type { Logger } from '../destinations/port.ts';
 import type { Refusal } from '../domain/checkpoint-validation.ts';
 import { ERROR_CODES } from '../domain/errors.ts';
-import { logPosition } from '../domain/ids.ts';
 import { type IndexPlace, type IndexStep, indexWorkflowId } from '../domain/index-messages.ts';
 import type { Indexer } from '../indexing/indexer.ts';
 import { rebuild } from '../indexing/rebuild.ts';
-import { follow, type Progress, type ReplayDeps } from '../indexing/replay.ts';
+import { follow, type Progress, progressOf, type ReplayDeps } from '../indexing/replay.ts';
 import { logLag } from '../journal/log-reader.ts';
 import { failing } from './failures.ts';
 
@@ -54,14 +53,13 @@ function beginAnew(deps: IndexDependencies, index: string): Promise<IndexStep> {
   return withIndexer(deps, index, async (indexer) => {
     const begun = await rebuild(deps.replay, indexer);
     if (begun.kind === 'refused') return refused(begun);
-    const { build, state, rows } = begun.build;
-    return { kind: 'more', ...(await placeOf(deps, { build, state, rows, position: null })) };
+    return { kind: 'more', ...(await placeOf(deps, progressOf(begun.build))) };
   });
 }
 
 async function placeOf(deps: IndexDependencies, at: Progress): Promise<IndexPlace> {
-  const { build, state, position, rows } = at;
-  const lag = await logLag(deps.replay.journal, position ?? logPosition(0));
+  const { build, state, position, lagsFrom, rows } = at;
+  const lag = await logLag(deps.replay.journal, lagsFrom);
   return {
     build: `${build}`,
     state,

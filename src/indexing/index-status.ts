@@ -36,7 +36,7 @@ export async function indexStatus(journal: Queryable, indexer: Indexer): Promise
   const { logId, position: head, earliest } = await logHead(journal);
   for (const one of own) {
     const position = one.mark?.position ?? null;
-    const lag = one.logId === logId ? await logLag(journal, position ?? from(one)) : null;
+    const lag = one.logId === logId ? await logLag(journal, lagsFrom(one)) : null;
     builds.push({
       build: one.build,
       state: one.state,
@@ -51,7 +51,7 @@ export async function indexStatus(journal: Queryable, indexer: Indexer): Promise
   return { index: indexer.definition.name, head, earliest, builds };
 }
 
-/** What a build without a checkpoint begins with: of the snapshot itself it has not said anything yet. */
-function from({ snapshot }: OwnBuild): LogPosition {
-  return snapshot?.boundary ?? logPosition(0);
+/** A build without a checkpoint lacks what follows its log snapshot: how much of that it has read, no position says. */
+export function lagsFrom({ mark, snapshot }: Pick<OwnBuild, 'mark' | 'snapshot'>): LogPosition {
+  return mark?.position ?? snapshot?.boundary ?? logPosition(0);
 }

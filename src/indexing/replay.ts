@@ -13,6 +13,7 @@ import { putCheckpoint } from '../journal/checkpoints.ts';
 import { entryAt, logLag } from '../journal/log-reader.ts';
 import type { Queryable } from '../journal/pool.ts';
 import { refusalOf, storeCheckpoint } from './checkpoints.ts';
+import { lagsFrom } from './index-status.ts';
 import type { Batch, Indexer, OwnBuild } from './indexer.ts';
 import { LogSource } from './log-source.ts';
 import { newBuild } from './new-build.ts';
@@ -36,6 +37,8 @@ export interface Progress {
   readonly state: OwnBuild['state'];
   /** `null`: the log snapshot is being read. */
   readonly position: LogPosition | null;
+  /** What its lag is counted from; never `null`. */
+  readonly lagsFrom: LogPosition;
   readonly rows: bigint;
 }
 
@@ -131,8 +134,9 @@ class Turn {
   }
 }
 
-function progressOf({ build, state, mark, rows }: OwnBuild): Progress {
-  return { build, state, position: mark?.position ?? null, rows };
+export function progressOf(own: OwnBuild): Progress {
+  const { build, state, mark, rows } = own;
+  return { build, state, position: mark?.position ?? null, lagsFrom: lagsFrom(own), rows };
 }
 
 type Chosen = { readonly kind: 'chosen'; readonly build: OwnBuild } | Refusal;

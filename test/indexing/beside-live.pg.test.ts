@@ -134,3 +134,14 @@ test('a build whose log snapshot is replaced while it is being loaded begins ane
   expect((await indexer.builds()).map(({ snapshot }) => snapshot?.boundary)).toEqual([boundary]);
   expect(await scene.shown('people')).toBe(await scene.expected());
 });
+
+test('while a log snapshot is read the lag is counted from its boundary, for whoever asks and for whoever follows', async () => {
+  const { position: boundary } = await logHead(scene.journal.runtime);
+  await compactTo(scene.journal.runtime, Number(boundary));
+  await scene.run('c', rows(0, 5, '1'));
+  const indexer = scene.indexer('people');
+  const loading = { kind: 'more', position: null, lagsFrom: boundary };
+  expect(await follow(scene.deps(), indexer, afterPages(1))).toMatchObject(loading);
+  const { head, builds } = await indexStatus(scene.journal.runtime, indexer);
+  expect(builds.map(({ position, lag }) => [position, lag?.positions])).toEqual([[null, head - boundary]]);
+});
