@@ -31,7 +31,7 @@ export const INDEX_CODES = {
   },
   'index.log-diverged': {
     meaning:
-      'At the index’s position the log has another entry than the index has processed: it was restored and has grown again.',
+      'At the index’s position the log has another entry than the index has processed, or has lost its values (`values-missing`).',
     remedy: 'Build the index anew from this log, or restore the journal that it was built from.',
     recourse: 'fix',
   },

@@ -40,7 +40,7 @@ const PAGE_ENTRIES = 1_000;
 
 /**
  * What was accepted after position `after`. What is read is never changed, so that a page needs no transaction.
- * @throws JournalError; Error where rows that an entry refers to are missing.
+ * @throws JournalError; MissingEffects where rows that an entry refers to are missing.
  */
 export async function readLogPage(
   db: Queryable,
@@ -73,6 +73,9 @@ function isMissing(error: unknown): boolean {
 
 export class MissingEffects extends Error {
   override readonly name = 'MissingEffects';
+  constructor(readonly position: LogPosition) {
+    super(`effects of log position ${position} are missing`);
+  }
 }
 
 /** Whole entries up to the bounds: the server looks at no more than PAGE_ENTRIES, and gives back those of the page only. */
@@ -115,8 +118,7 @@ async function withEffects(
   }
   return entries.map((entry) => {
     const read = new EntryEffects(entry, found.get(entry.position));
-    if (read.columns.count !== entry.effects)
-      throw new MissingEffects(`effects of log position ${entry.position} are missing`);
+    if (read.columns.count !== entry.effects) throw new MissingEffects(entry.position);
     return read;
   });
 }

@@ -5,6 +5,7 @@
 
 import { identityWords } from '../../domain/identity-text.ts';
 import type { HeldMembers, NamedEntry } from '../indexer.ts';
+import { knownIdentity } from '../known-identity.ts';
 import { timeText } from '../time-text.ts';
 
 /** A document that is to stand there, unless a newer one does. */
@@ -105,7 +106,7 @@ type Row = Pick<Folded, 'mirror' | 'target' | 'run' | 'position' | 'at' | 'ident
 
 /** A u64 is decimal text: a number of JSON would lose digits in many a reader. Its mapping makes it a number again. */
 function heldDocument(row: Row & { readonly payloadHash: Buffer }, since: Since): string {
-  const identity = row.identity ?? '';
+  const identity = knownIdentity(row.identity, row.position);
   return (
     `{"mirror":${JSON.stringify(row.mirror)},"identity":${JSON.stringify(identity)},"text":${JSON.stringify(identityWords(identity))},` +
     `"since_at":"${since.at}","accepted_at":"${row.at}","run_id":"${row.run}","since":"${since.position}",` +

@@ -5,6 +5,7 @@
  */
 
 import type { NamedEntry } from '../indexer.ts';
+import { knownIdentity } from '../known-identity.ts';
 import { timeText } from '../time-text.ts';
 import { BinaryRows, fixedFields } from './binary-rows.ts';
 import { copyBinary, copyBytes, copyRows, copyText, type IndexConnection } from './database.ts';
@@ -40,8 +41,8 @@ async function take(client: IndexConnection, table: RowTable, batch: RowBatch): 
 /** At the position since which a member is held, with what it is held with at the boundary, by the last run that sent it. */
 function heldRows(batch: Extract<RowBatch, { kind: 'members' }>): readonly string[] {
   return batch.targets.flatMap(({ target, mirror, members }) =>
-    members.map(({ since, identityHash, identity, payloadHash, sequence, sinceAt }) => {
-      const who = `${mirror}\t${copyBytes(identityHash)}\t${copyText(identity ?? '')}`;
+    members.map(({ since, position, identityHash, identity, payloadHash, sequence, sinceAt }) => {
+      const who = `${mirror}\t${copyBytes(identityHash)}\t${copyText(knownIdentity(identity, position))}`;
       return `${since}\t${target}\t${who}\theld\t${copyBytes(payloadHash)}\t${sequence >> 32n}\t${timeText(sinceAt)}\n`;
     }),
   );
@@ -64,7 +65,7 @@ class Changes {
         rows.row(9);
         rows.fixed(fixed);
         rows.bytes(columns.identityHashes, 32 * n, 32 * n + 32);
-        rows.text(columns.identities?.[n] ?? '');
+        rows.text(knownIdentity(columns.identities?.[n], position));
         rows.text(action);
         if (action === 'remove') rows.nothing();
         else rows.bytes(columns.payloadHashes, 32 * n, 32 * n + 32);

@@ -5,6 +5,7 @@
  */
 
 import type { NamedEntry } from '../indexer.ts';
+import { knownIdentity } from '../known-identity.ts';
 import { timeText } from '../time-text.ts';
 import { BinaryRows, fixedFields } from './binary-rows.ts';
 import { copyBinary, copyBytes, copyRows, copyText, type IndexConnection, query } from './database.ts';
@@ -72,7 +73,7 @@ function* addedRows(entries: readonly NamedEntry[]): Generator<Buffer> {
     const at = { micros: entry.recordedAt };
     const fixed = fixedFields([target, mirror, run, position, at, position, at]);
     for (let n = 0; n < columns.count; n += 1) {
-      const identity = columns.identities?.[n] ?? '';
+      const identity = knownIdentity(columns.identities?.[n], position);
       const [word = '', ...more] = keptWords(identity);
       rows.row(12);
       rows.fixed(fixed);
@@ -105,8 +106,9 @@ function line(
   payloadHash: Buffer,
   t: Times,
 ): string {
-  const hashes = `${copyBytes(identityHash)}\t${copyText(identity ?? '')}\t${copyBytes(payloadHash)}`;
-  return `${target}\t${mirror}\t${hashes}\t${t.run}\t${t.since}\t${t.sinceAt}\t${t.position}\t${t.acceptedAt}\t${copyWords(identity ?? '')}\n`;
+  const known = knownIdentity(identity, t.position);
+  const hashes = `${copyBytes(identityHash)}\t${copyText(known)}\t${copyBytes(payloadHash)}`;
+  return `${target}\t${mirror}\t${hashes}\t${t.run}\t${t.since}\t${t.sinceAt}\t${t.position}\t${t.acceptedAt}\t${copyWords(known)}\n`;
 }
 
 /** `u`: held, or held from now on; `x`: gone and held again, so that its time begins anew; `r`: gone. */
