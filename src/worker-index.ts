@@ -85,6 +85,7 @@ export async function indexVerb(
   [verb, name = '', argument = '']: readonly string[],
 ): Promise<boolean> {
   let good = true;
+  process.stdout.on('error', endWithReader);
   const say: Say = (line) => {
     good &&= line.kind !== 'refused';
     process.stdout.write(`${JSON.stringify(line, plain)}\n`);
@@ -107,10 +108,11 @@ export async function indexVerb(
         };
         say(await forgotten(journal, place, name));
       } else
-        for (const index of name === '' ? await deps.names() : [name]) {
+        await ofEach(name === '' ? await deps.names() : [name], say, async (index, sayOf) => {
           const indexer = await deps.open(index);
-          await perform({ verb, argument, deps: deps.replay, indexer, say }).finally(() => indexer.close());
-        }
+          const task = { verb, argument, deps: deps.replay, indexer, say: sayOf };
+          await perform(task).finally(() => indexer.close());
+        });
     } finally {
       await journal.end();
     }
@@ -118,6 +120,28 @@ export async function indexVerb(
     say(toldError(error));
   }
   return good;
+}
+
+/** Does it for each at once: one that is away hides none of the others. A refusal names its index. */
+async function ofEach(
+  names: readonly string[],
+  say: Say,
+  work: (index: string, say: Say) => Promise<void>,
+): Promise<void> {
+  const done = await Promise.allSettled(
+    names.map(async (index) => {
+      const sayOf: Say = (line) =>
+        say(line.kind === 'refused' ? { ...line, details: { index, ...line.details } } : line);
+      await work(index, sayOf).catch((error) => sayOf(toldError(error)));
+    }),
+  );
+  for (const one of done) if (one.status === 'rejected') throw one.reason;
+}
+
+/** Nobody reads any more: what is left undone goes on at the next call. */
+function endWithReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(1);
 }
 
 /** Its builds first: where that fails, the log is still held back for what is left. */

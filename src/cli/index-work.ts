@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { RetlError } from '../domain/errors.ts';
+import { type ArtifactReference, sha256 } from '../domain/ids.ts';
 import { INDEX_NAME } from '../domain/index-messages.ts';
 import type { Invocation } from './command.ts';
 import { type Project, readSettings } from './environment.ts';
@@ -128,6 +129,20 @@ export async function indexOf({ project, args }: Invocation): Promise<string> {
   if (!INDEX_NAME.test(name) || !indexes.some((index) => index.name === name))
     throw new RetlError('index.unknown', { index: name.slice(0, 63) });
   return name;
+}
+
+/** The reference that an argument is. @throws Refusal `not-a-reference` */
+export function referenceOf(argument: string | undefined): ArtifactReference {
+  try {
+    return sha256(argument ?? '');
+  } catch {
+    throw new Refusal(
+      EXIT.usage,
+      'not-a-reference',
+      'A checkpoint is named by its reference: `sha256:` and 64 hexadecimal digits.',
+      '`retl index checkpoints <index>` lists those of an index.',
+    );
+  }
 }
 
 /** Those that the arguments name, or all. */

@@ -1,7 +1,10 @@
 /** `retl index` as people call it: processes, a real journal, and no Temporal. */
 
+import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { workerCommandLine } from '../../src/cli/worker-process.ts';
 import { IndexScene, rows, SCHEMA } from '../support/index-scene.ts';
 import { startOpenSearch, withoutOpenSearch } from '../support/opensearch/server.ts';
 import { createTestProject, type TestProject } from '../support/project.ts';
@@ -100,7 +103,15 @@ test(
       code: 1,
       stderr: expect.stringContaining('index.unknown'),
     });
-    expect((await index('show', 'sha256:12')).stderr).toContain('index.unknown-checkpoint');
+    for (const args of [
+      ['show', 'people'],
+      ['rollback', 'people', 'sha256:12'],
+    ])
+      expect(await index(...args)).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining('`sha256:` and 64'),
+      });
+    expect((await index('show', `sha256:${'12'.repeat(32)}`)).stderr).toContain('index.unknown-checkpoint');
     expect((await index('run', 'changes', '--once')).code).toBe(0);
     const { rows: tables } = await scene.journal.admin.query<{ name: string }>(
       `select 'rows_' || table_id as name from ${SCHEMA}.index_build where index_name = 'changes' and state = 'live'`,
@@ -116,6 +127,45 @@ test(
     const refused = await index('verify', 'changes');
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('artifact.missing') });
     expect(refused.stdout).toMatch(/artifact\.missing \d+ sha256:[0-9a-f]{64}\n/);
+  },
+  PATIENT_MS,
+);
+
+test(
+  'one index that is away hides none of the others, and a reader that goes away leaves no trace',
+  async () => {
+    const several = await createTestProject({
+      'retl.yaml': {
+        journal: { url: `\${env:JOURNAL_URL}` },
+        temporal: { address: '127.0.0.1:1' },
+        connections: {},
+        indexes: {
+          away: { kind: 'membership-search', url: 'postgres://nobody@127.0.0.1:1/nothing' },
+          beside: { kind: 'membership-search' },
+        },
+      },
+    });
+    try {
+      const at = { cwd: several.folder, env: { JOURNAL_URL: scene.journal.runtimeUrl } };
+      const status = await retl(['index', 'status'], at);
+      expect(status.code).toBe(1);
+      expect(status.stdout).toMatch(/\naway +index\.unavailable\nbeside +not built /);
+      expect(status.stderr).toContain('index: away');
+      const { stdout } = await retl(['index', 'status', '--json'], at);
+      expect(JSON.parse(stdout)).toMatchObject({
+        indexes: [{ index: 'beside' }],
+        refused: [{ index: 'away', code: 'index.unavailable' }],
+      });
+      const worker = spawn(
+        process.execPath,
+        workerCommandLine(['--project', several.folder, '--index', 'status']),
+        { env: { ...process.env, JOURNAL_URL: scene.journal.runtimeUrl }, stdio: ['ignore', 'pipe', 'pipe'] },
+      );
+      worker.stdout.destroy();
+      expect(await text(worker.stderr)).toBe('');
+    } finally {
+      await several.remove();
+    }
   },
   PATIENT_MS,
 );

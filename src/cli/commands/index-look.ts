@@ -2,9 +2,17 @@
 
 import type { Command } from 'commander';
 import { type Invocation, newCommand } from '../command.ts';
-import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { EXIT, type ExitCode, worstExit } from '../exit-codes.ts';
 import { failureOf } from '../failures.ts';
-import { type IndexAnswer, indexesOf, indexFindings, indexOf, indexWork } from '../index-work.ts';
+import {
+  type IndexAnswer,
+  type IndexFindings,
+  indexesOf,
+  indexFindings,
+  indexOf,
+  indexWork,
+  referenceOf,
+} from '../index-work.ts';
 import type { Output } from '../output.ts';
 
 export function indexStatusCommand(): Command {
@@ -28,23 +36,36 @@ async function status(invocation: Invocation): Promise<ExitCode> {
   const { output, project } = invocation;
   const names = await indexesOf(invocation);
   if (names.length === 0) output.note('No index is configured: `indexes:` of retl.yaml is where they stand.');
-  const found = (await Promise.all(names.map((name) => indexWork(project, 'status', name)))).flat();
-  const indexes = found.flatMap((one) => (one.kind === 'status' ? [one] : []));
-  output.document({ indexes: indexes.map(({ kind: _, ...rest }) => rest) });
-  const rows = indexes.flatMap(({ index, head, builds }) =>
-    builds.length === 0
-      ? [[index, 'not built', '', `0 of ${head}`, '', '']]
-      : builds.map(({ state, build, position, goal, rows: held, lag }) => [
-          index,
-          goal === null ? state : `${state}, rolled back to ${goal}`,
-          build,
-          `${position ?? 'snapshot'} of ${head}`,
-          held,
-          lag === null ? 'another log' : `${lag.positions} positions, ${lag.ms} ms`,
-        ]),
-  );
+  const nothing: IndexFindings = { answers: [], refusals: [] };
+  const found = names.length === 0 ? nothing : await indexFindings(project, 'status', ...invocation.args);
+  const indexes = found.answers.flatMap((one) => (one.kind === 'status' ? [one] : []));
+  const refused = found.refusals.map((error) => ({ index: error.details.index, failure: failureOf(error) }));
+  for (const [n, { index }] of refused.entries()) if (index === undefined) throw found.refusals[n];
+  output.document({
+    indexes: indexes.map(({ kind: _, ...rest }) => rest),
+    refused: refused.map(({ index, failure }) => ({ index, ...failure.document })),
+  });
+  const rows = names.flatMap((name) => [
+    ...indexes.filter(({ index }) => index === name).flatMap(rowsOf),
+    ...refused
+      .filter(({ index }) => index === name)
+      .map(({ failure }) => [name, failure.document.code, '', '', '', '']),
+  ]);
   if (rows.length > 0) output.table([['INDEX', 'STATE', 'BUILD', 'POSITION', 'ROWS', 'LAG'], ...rows]);
-  return EXIT.ok;
+  for (const { failure } of refused) failure.write(output);
+  return worstExit(refused.map(({ failure }) => failure.exit));
+}
+
+function rowsOf({ index, head, builds }: Extract<IndexAnswer, { readonly kind: 'status' }>): string[][] {
+  if (builds.length === 0) return [[index, 'not built', '', `0 of ${head}`, '', '']];
+  return builds.map(({ state, build, position, goal, rows, lag }) => [
+    index,
+    goal === null ? state : `${state}, rolled back to ${goal}`,
+    build,
+    `${position ?? 'snapshot'} of ${head}`,
+    rows,
+    lag === null ? 'another log' : `${lag.positions} positions, ${lag.ms} ms`,
+  ]);
 }
 
 export function indexVerifyCommand(): Command {
@@ -139,7 +160,7 @@ export function indexShowCommand(): Command {
 }
 
 async function show({ output, project, args }: Invocation): Promise<ExitCode> {
-  const [found] = await indexWork(project, 'show', args[0] ?? '');
+  const [found] = await indexWork(project, 'show', referenceOf(args[0]));
   if (found?.kind !== 'shown') throw new Error('the process has shown nothing');
   output.document({ reference: found.reference, checkpoint: found.checkpoint });
   for (const [field, value] of Object.entries(found.checkpoint))

@@ -6,7 +6,7 @@ import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import { foreignRefusal } from '../foreign-run.ts';
-import { indexOf, indexWork } from '../index-work.ts';
+import { indexOf, indexWork, referenceOf } from '../index-work.ts';
 import { withTemporal } from '../temporal.ts';
 
 export function indexRunCommand(): Command {
@@ -110,7 +110,7 @@ export function indexRollbackCommand(): Command {
         'stays. A position that the log has been compacted past is refused.',
       examples: [['retl index rollback people sha256:…', 'as `retl index checkpoints` names it']],
     },
-    async (invocation) => begin(invocation, 'rollback', invocation.args.slice(1)),
+    async (invocation) => begin(invocation, 'rollback', [referenceOf(invocation.args[1])]),
   )
     .argument('<index>', 'an index of retl.yaml')
     .argument('<checkpoint>', 'reference of a checkpoint');
