@@ -15,6 +15,7 @@ import type { Queryable } from '../journal/pool.ts';
 import { refusalOf, storeCheckpoint } from './checkpoints.ts';
 import { lagsFrom } from './index-status.ts';
 import type { Batch, Indexer, OwnBuild } from './indexer.ts';
+import { alignHold } from './log-hold.ts';
 import { LogSource } from './log-source.ts';
 import { newBuild } from './new-build.ts';
 import { refuseResume } from './resume.ts';
@@ -58,6 +59,7 @@ export async function follow(
   await indexer.prepare();
   const begun = await buildToWorkOn(deps, indexer);
   if (begun.kind === 'refused') return begun;
+  await alignHold(deps.journal, indexer);
   const replay = new Replay(deps, indexer, begun.build);
   const ended = await besideLive(deps, indexer, replay, stopped);
   if (ended === 'more' || ended === 'compacted') return { kind: 'more', ...progressOf(replay.build) };

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { membershipHistory } from '../../src/indexing/postgres/history.ts';
 import { follow } from '../../src/indexing/replay.ts';
 import { verifyIndex } from '../../src/indexing/verify-index.ts';
+import { compactionHolds, releaseCompaction } from '../../src/journal/compaction.ts';
 import { logHead } from '../../src/journal/log.ts';
 import { compactTo } from '../support/compact.ts';
 import { IndexScene, rows } from '../support/index-scene.ts';
@@ -46,6 +47,33 @@ describe('in PostgreSQL alone', () => {
       expect((await indexer.builds())[0]?.mark?.position).toBe(0n);
       await scene.follow(indexer, 25);
       expect(await scene.shown('lost')).toBe(await scene.expected());
+    });
+  });
+
+  describe('`hold_log` that is changed while a build stands', () => {
+    test('is followed by the next call: the hold goes, and comes back where the log begins by then', async () => {
+      const { runtime } = scene.journal;
+      const holds = async () =>
+        (await compactionHolds(runtime)).flatMap(({ index, position }) =>
+          index === 'held' ? [position] : [],
+        );
+      const index = (holdsLog: boolean) => scene.indexer('held', membershipHistory, { holdsLog });
+      await scene.follow(index(true));
+      expect(await holds()).toEqual([0n]);
+      await scene.follow(index(false));
+      expect(await holds()).toEqual([]);
+      // A hold that begins late keeps all that there is yet.
+      await scene.follow(index(true));
+      expect(await holds()).toEqual([0n]);
+      await scene.follow(index(false));
+      await scene.run('held', rows(0, 9, '1'));
+      const { boundary } = await compactTo(runtime, 2);
+      await scene.follow(index(true));
+      expect(await holds()).toEqual([boundary]);
+      await scene.run('held', rows(0, 5, '1'));
+      await scene.follow(index(true));
+      expect(await holds()).toEqual([boundary]);
+      await releaseCompaction(runtime, 'held');
     });
   });
 
