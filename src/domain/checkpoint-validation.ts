@@ -124,12 +124,26 @@ function refuseDefinition(
   definition: IndexDefinition,
 ): Refusal | null {
   const { schemaVersion } = definition;
-  if (c.projectionSchemaVersion !== schemaVersion) {
-    const details = { built_at: c.projectionSchemaVersion, now: schemaVersion };
-    return fullReplay('index.schema-changed', details);
-  }
+  const otherVersion = refuseVersion(c.projectionSchemaVersion, schemaVersion);
+  if (otherVersion !== null) return otherVersion;
   if (fingerprint === definition.fingerprint) return null;
   return stop('index.definition-changed', { index: definition.name, schema_version: schemaVersion });
+}
+
+/** Versions of one form of an index are in one thousand: of two forms, neither is newer than the other. */
+const VERSIONS_OF_A_FORM = 1_000;
+
+/**
+ * What a newer release has built stays: where releases share a task queue, for the time of a deploy, they would take turns
+ * at making each other's builds anew.
+ */
+export function refuseVersion(builtAt: number, now: number): Refusal | null {
+  if (builtAt === now) return null;
+  const form = (version: number) => Math.floor(version / VERSIONS_OF_A_FORM);
+  const details = { built_at: builtAt, now };
+  return builtAt > now && form(builtAt) === form(now)
+    ? stop('index.newer-release', details)
+    : fullReplay('index.schema-changed', details);
 }
 
 function refuseSnapshot(c: Checkpoint, recorded: RecordedCheckpoint, log: LogState): Refusal | null {

@@ -14,6 +14,11 @@ export const INDEX_CODES = {
       'None needed: a new build replays the whole log and takes the old one’s place when it has caught up.',
     recourse: 'fix',
   },
+  'index.newer-release': {
+    meaning: 'A newer release has built the index, at a schema version that this one does not know.',
+    remedy: 'Run that release’s worker; `retl index rebuild` goes back to this one’s.',
+    recourse: 'fix',
+  },
   'index.definition-changed': {
     meaning: 'The index’s definition has changed, but its name and schema version have not.',
     remedy: 'Give the index another name, and `retl index forget` the old one; a rebuild is refused as well.',

@@ -3,7 +3,7 @@
  * nothing.
  */
 
-import { type IndexDefinition, type Refusal, stop } from '../domain/checkpoint-validation.ts';
+import { type IndexDefinition, type Refusal, refuseVersion, stop } from '../domain/checkpoint-validation.ts';
 import type { ArtifactStore } from '../journal/artifact-store.ts';
 import { buildOf, logStateAt, newestCheckpoint } from '../journal/checkpoints.ts';
 import { logHead } from '../journal/log.ts';
@@ -47,11 +47,11 @@ async function refuseLoad(
 ): Promise<Refusal | null> {
   const { logId } = await logHead(journal);
   if (build.logId !== logId) return stop('index.other-log', { built_from: build.logId, log: logId });
-  const same =
-    build.definition.schemaVersion === definition.schemaVersion &&
-    build.definition.fingerprint === definition.fingerprint;
-  if (!same) {
-    const details = { built_at: build.definition.schemaVersion, now: definition.schemaVersion };
+  const built = build.definition;
+  const otherVersion = refuseVersion(built.schemaVersion, definition.schemaVersion);
+  if (otherVersion !== null) return otherVersion;
+  if (built.fingerprint !== definition.fingerprint) {
+    const details = { built_at: built.schemaVersion, now: definition.schemaVersion };
     return { kind: 'refused', code: 'index.schema-changed', remedy: 'full-replay', details };
   }
   return refuseSnapshot(journal, build);

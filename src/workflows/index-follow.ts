@@ -31,6 +31,8 @@ const WINDOW_MS = 60_000;
 const LOOK_AGAIN_MS = 60_000;
 /** What another builder does, or an outage, may be over then. */
 const TRY_AGAIN_MS = 60_000;
+/** What others do: a worker of a newer release on this task queue, say. */
+const PASSES: ReadonlySet<string> = new Set(['index.build-raced', 'index.newer-release']);
 
 /** @throws ApplicationFailure `invalid` for another input; CancelledFailure where Temporal was asked to cancel */
 export async function index(input: IndexInput): Promise<IndexResult> {
@@ -128,7 +130,7 @@ class Following {
         return control.wait(null, heeded, 'Rolled back');
       case 'refused':
         this.#show('refused', step.code);
-        return control.wait(step.code === 'index.build-raced' ? TRY_AGAIN_MS : null, heeded, step.code);
+        return control.wait(PASSES.has(step.code) ? TRY_AGAIN_MS : null, heeded, step.code);
     }
   }
 

@@ -90,8 +90,15 @@ describe('refusals', () => {
       'index.schema-changed: full-replay',
     ],
     [
-      'a schema version that was taken back',
+      'a schema version of a newer release',
       decoded({ projectionSchemaVersion: 2 }),
+      LOG,
+      DEFINITION,
+      'index.newer-release: stop',
+    ],
+    [
+      'a schema version of another form, which is neither older nor newer',
+      decoded({ projectionSchemaVersion: 1_001 }),
       LOG,
       DEFINITION,
       'index.schema-changed: full-replay',

@@ -43,6 +43,21 @@ export function rebuildContract(home: IndexHome): void {
       expect(await place.built()).toBe(1);
     });
 
+    test('what a newer release has built or is building is left to its worker, until somebody asks for a rebuild', async () => {
+      const [now, next] = [await place.indexer('vip'), await place.indexer('vip', 'next')];
+      await scene.follow(now);
+      await follow(scene.deps(), next, afterPages(3));
+      expect(await scene.follow(now)).toMatchObject({ code: 'index.newer-release', remedy: 'stop' });
+      expect(await scene.follow(next)).toMatchObject({ kind: 'caught-up', state: 'live' });
+      const builds = await next.builds();
+      expect(await scene.follow(now)).toMatchObject({ code: 'index.newer-release', remedy: 'stop' });
+      expect(await verifyIndex(scene.deps(), now)).toMatchObject({ code: 'index.newer-release' });
+      expect(await next.builds()).toEqual(builds);
+      await rebuild(scene.deps(), now);
+      expect(await scene.follow(now)).toMatchObject({ kind: 'caught-up', state: 'live' });
+      expect(await place.shown('vip')).toBe(await scene.expected());
+    });
+
     test('another definition under the same version is refused, and the index is as it was', async () => {
       await scene.follow(await place.indexer('vip'));
       const changed = await place.indexer('vip', 'changed');

@@ -15,7 +15,8 @@ const NAMES = 'position, target_id, mirror, identity_hash, identity, action, pay
 
 export const membershipHistory: TableKind = {
   name: 'membership-history',
-  schemaVersion: 1,
+  // Versions begin at 2001, so that an index may become one of another kind under its name.
+  schemaVersion: 2_001,
   columns: `position bigint not null, target_id bigint not null, mirror text not null, identity_hash bytea not null,
     identity text not null, action text not null, payload_hash bytea, run_id bigint not null, at timestamptz not null`,
   shown: 'mirror, identity, action, at, run_id, position, target_id, identity_hash, payload_hash',

@@ -20,7 +20,7 @@ export interface Taken {
 
 export interface TableKind {
   readonly name: string;
-  /** Raised with every change of what the rows are; then every index of the kind is built anew. */
+  /** Raised with every change of what the rows are; then every index of the kind is built anew. Each kind has its own thousand. */
   readonly schemaVersion: number;
   /** Columns with their types, as in CREATE TABLE. */
   readonly columns: string;
