@@ -27,7 +27,7 @@ import { rebuild, rollback } from './indexing/rebuild.ts';
 import { follow, type ReplayDeps } from './indexing/replay.ts';
 import { verifyCheckpoints } from './indexing/verify-checkpoints.ts';
 import { verifyIndex } from './indexing/verify-index.ts';
-import { buildOf, buildsOf, checkpointsOf, recordsOf } from './journal/checkpoints.ts';
+import { buildOf, everyBuild, everyCheckpoint, recordsOf } from './journal/checkpoints.ts';
 import { compactionHolds, releaseCompaction } from './journal/compaction.ts';
 import { JournalError } from './journal/errors.ts';
 import { requireSchema } from './journal/migrate.ts';
@@ -222,12 +222,10 @@ async function verify({ deps, indexer, say }: Task): Promise<void> {
   say({ kind: 'verified', index, ...{ position, rows, missing, unexpected } });
 }
 
-const LIMIT = 200;
-
 async function checkpoints({ deps, indexer, say }: Task): Promise<void> {
   const { name: index } = indexer.definition;
-  for (const { build, definition } of await buildsOf(deps.journal, index, null, LIMIT))
-    for (const { position, reference, recordedAt } of await checkpointsOf(deps.journal, build, null, LIMIT))
+  for await (const { build, definition } of everyBuild(deps.journal, index))
+    for await (const { position, reference, recordedAt } of everyCheckpoint(deps.journal, build))
       say({
         kind: 'checkpoint',
         index,

@@ -155,6 +155,19 @@ export async function buildsOf(
   return (await run(db, query, [index, before, limit])).map(decodeBuild);
 }
 
+const PAGE = 200;
+
+/** All builds of an index, the newest first, read a page at a time. @throws JournalError */
+export async function* everyBuild(db: Queryable, index: string, size = PAGE): AsyncGenerator<IndexBuild> {
+  for (let before: BuildId | null = null; ; ) {
+    const page: readonly IndexBuild[] = await buildsOf(db, index, before, size);
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < size) return;
+    before = last.build;
+  }
+}
+
 /** @throws JournalError */
 export async function buildOf(db: Queryable, build: BuildId): Promise<IndexBuild | null> {
   const [row] = await run(db, `${BUILDS} where b.build_id = $1`, [build]);
@@ -186,6 +199,21 @@ export async function checkpointsOf(
   const query = `${CHECKPOINTS} where build_id = $1 and position <= coalesce($2, 9223372036854775807)
     order by position desc limit $3`;
   return (await run(db, query, [build, upTo, limit])).map(decodeCheckpointRow);
+}
+
+/** All checkpoints of a build, the newest first, read a page at a time. @throws JournalError */
+export async function* everyCheckpoint(
+  db: Queryable,
+  build: BuildId,
+  size = PAGE,
+): AsyncGenerator<CheckpointRecord> {
+  for (let upTo: LogPosition | null = null; ; ) {
+    const page: readonly CheckpointRecord[] = await checkpointsOf(db, build, upTo, size);
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined || page.length < size || last.position === 0n) return;
+    upTo = logPosition(last.position - 1n);
+  }
 }
 
 /** The records of an artifact, which several builds may share, the newest build first. @throws JournalError */

@@ -9,6 +9,8 @@ import {
   buildsOf,
   type CheckpointDraft,
   checkpointsOf,
+  everyBuild,
+  everyCheckpoint,
   logStateAt,
   newestCheckpoint,
   putCheckpoint,
@@ -42,6 +44,12 @@ beforeAll(async () => {
   expect(hashes.length).toBeGreaterThan(7);
 });
 afterAll(() => journal.close());
+
+async function listOf<T>(items: AsyncIterable<T>): Promise<readonly T[]> {
+  const list: T[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+}
 
 async function begin(of = definition()): Promise<BuildId> {
   const begun = await beginBuild(journal.runtime, of, logId, null);
@@ -93,6 +101,11 @@ describe('builds', () => {
     ]);
     expect(await buildsOf(journal.runtime, 'listed', null, 1)).toMatchObject([{ build: second }]);
     expect(await buildsOf(journal.runtime, 'listed', second, 10)).toMatchObject([{ build: first }]);
+    for (const size of [1, 2, 10])
+      expect(await listOf(everyBuild(journal.runtime, 'listed', size))).toMatchObject([
+        { build: second },
+        { build: first },
+      ]);
     expect(await buildOf(journal.runtime, buildId(1_000_000))).toBeNull();
   });
 
@@ -133,6 +146,8 @@ describe('checkpoints', () => {
     expect(all.map(({ reference }) => reference)).toEqual(
       [five, two, zero].map(({ reference }) => reference),
     );
+    for (const size of [1, 2, 3, 10])
+      expect(await listOf(everyCheckpoint(journal.runtime, build, size))).toEqual(all);
     expect(await newestCheckpoint(journal.runtime, build, logPosition(4))).toMatchObject({ position: 2n });
     const { previous, reference, position, entryHash } = two;
     expect(await recordsOf(journal.runtime, reference)).toMatchObject([

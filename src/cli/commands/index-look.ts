@@ -122,7 +122,8 @@ export function indexCheckpointsCommand(): Command {
     {
       name: 'checkpoints',
       summary: 'list the checkpoints that were kept of an index',
-      description: 'Lists the newest 200 checkpoints of each build that the journal keeps, newest first.',
+      description:
+        'Lists every checkpoint that the journal keeps of the index, those of the newest build first.',
       examples: [
         ['retl index checkpoints people', 'each may be rolled back to while the log reaches that far'],
       ],
