@@ -261,21 +261,25 @@ end
 $$;
 
 -- Why this attempt could not go on, so that whoever looks at the journal is told without asking anybody: an attempt ends by it.
--- p_ms: after so long it looks again by itself; null: not before somebody comes. p_kind null: nothing is waited for any more.
+-- p_ms: after so long it looks again by itself; null: not before somebody comes. p_kind 'none': nothing is waited for any more.
 -- The time since when is kept while it is the same that is waited for.
 create function retl.note_wait(p_run bigint, p_epoch bigint, p_kind text, p_code text, p_batch bytea, p_ms bigint) returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
+  v_kind text := nullif(p_kind, 'none');
   v_since timestamptz;
 begin
-  if p_kind is not null then
+  if p_kind is null then
+    raise exception 'what is waited for is null' using errcode = 'RM003';
+  end if;
+  if v_kind is not null then
     v_since := case when (r.wait_kind, r.wait_batch) is not distinct from (p_kind, p_batch) then r.wait_since
       when p_kind = 'pending' then (select staged_at from retl.batch where batch_id = p_batch and run_id = p_run) end;
     v_since := coalesce(v_since, clock_timestamp());
   end if;
-  update retl.run set wait_kind = p_kind, wait_code = p_code, wait_batch = p_batch, wait_since = v_since,
-    wait_until = clock_timestamp() + p_ms * interval '1 ms', wait_epoch = case when p_kind is not null then p_epoch end
+  update retl.run set wait_kind = v_kind, wait_code = p_code, wait_batch = p_batch, wait_since = v_since,
+    wait_until = clock_timestamp() + p_ms * interval '1 ms', wait_epoch = case when v_kind is not null then p_epoch end
     where run_id = p_run;
 end
 $$;

@@ -646,7 +646,7 @@ function retl.next_sweep(s retl.log_snapshot)
 function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text, p_next_poll_ms bigint)
   returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
 function retl.note_wait(p_run bigint, p_epoch bigint, p_kind text, p_code text, p_batch bytea, p_ms bigint)
-  returns void, language plpgsql, security definer, body sha256:3064437404c7749c431c408ed785f684f04be9b943735cc5a78ada992b5829d8
+  returns void, language plpgsql, security definer, body sha256:964d430eac557e3b5dd15b0f2a93b05c30567786e1368c62fd4d11e91e2fe4f1
 function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text, p_listed boolean)
   returns jsonb, language plpgsql, security definer, body sha256:b4ddafe3d80b6a45e10389d90876eaf6ea5b2b4d4abdc68d277aa02c3d69b739
 function retl.operation_table(r retl.run)

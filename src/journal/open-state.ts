@@ -34,7 +34,7 @@ export async function noteWait(db: Queryable, a: Attempt, note: WaitNote | null)
   await call(db, `retl.note_wait($1,$2,$3,$4,decode($5, 'hex'),$6)`, [
     a.run,
     a.epoch,
-    note?.kind ?? null,
+    note?.kind ?? 'none',
     note === null ? null : safeCode(note.code),
     note === null || note.batch === null ? null : note.batch.slice('sha256:'.length),
     note === null || note.ms === null ? null : Math.min(LONGEST_MS, Math.max(0, Math.round(note.ms))),

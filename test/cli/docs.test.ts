@@ -25,11 +25,12 @@ test('docs/cli.md names every command, and no other', () => {
 });
 
 test('the examples of docs/configuration.md are valid as they stand', async () => {
-  const [retlYaml = '', defaults = '', environments = '', mirror = ''] = [
+  const [retlYaml = '', defaults = '', environments = '', indexes = '', mirror = ''] = [
     ...page('configuration.md').matchAll(/```yaml\n([\s\S]*?)```/g),
   ].map((match) => match[1] ?? '');
-  const project = { 'retl.yaml': retlYaml + defaults, 'mirrors/vip.yaml': mirror };
-  expect(await problemsOf(project, { env: SECRETS })).toEqual([]);
+  const project = { 'retl.yaml': retlYaml + defaults + indexes, 'mirrors/vip.yaml': mirror };
+  const indexed = { REPORTS_URL: 'postgres://localhost/reports', SEARCH_USER: 'retl', SEARCH_PASSWORD: 'x' };
+  expect(await problemsOf(project, { env: { ...SECRETS, ...indexed } })).toEqual([]);
   const env = { ...SECRETS, PRODUCTION_JOURNAL_URL: 'postgres://localhost/production' };
   const alone = { 'retl.yaml': environments };
   expect(await problemsOf(alone, { env, environment: 'production' })).toEqual([]);

@@ -27,6 +27,7 @@ const NAMES = [
   'status',
   'runs',
   'explain',
+  'find',
   'rejections',
   'log',
   'index',

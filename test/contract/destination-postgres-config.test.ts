@@ -154,6 +154,8 @@ test('what the adapter promises', () => {
     explicitRemoval: true,
     batchDelivery: 'accepted',
     recovery: 'idempotent',
+    lastCopyDecides: true,
+    lists: true,
     visible: 'on_accept',
     maxRows: 10_000,
     maxBytes: 16_000_000,
