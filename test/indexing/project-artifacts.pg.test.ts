@@ -48,9 +48,9 @@ test('the journal keeps them by default; a store of files does when it is named,
   expect(await both.get(referenceOf(artifact('second')))).toMatchObject({ kind: 'found' });
 });
 
-test('a store whose options are wrong is named by the option, without a value', async () => {
+test('a store whose options are wrong is refused when they are read, without a value', async () => {
   const store = await storeOf({ type: 'journal', former: [{ type: 's3', bukket: 'secret-name' }] });
   const failed = store.put(artifact('third'));
-  await expect(failed).rejects.toMatchObject({ code: 'artifact.misconfigured' });
+  await expect(failed).rejects.toMatchObject({ code: 'config.invalid' });
   await expect(failed).rejects.not.toThrow('secret-name');
 });
