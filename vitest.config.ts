@@ -5,16 +5,17 @@ const NEEDS_SERVERS = ['test/**/*.{pg,s3,search,temporal,e2e}.test.ts'];
 const CRASH = ['test/**/*.crash.test.ts'];
 const SCALE = ['test/**/*.scale.test.ts'];
 /**
- * Whole systems that wait for heartbeats, deadlines and restarts: five minutes of their own (`npm run test:long`), run by
+ * Whole systems that wait for heartbeats, deadlines and restarts: some ten minutes of their own (`npm run test:long`), run by
  * the gate in every case. What each holds has its short form in the default tests.
  */
 const LONG = [
   'test/cases/messy-{http,operations,sources,values}.e2e.test.ts',
-  'test/cases/{explain,plan-values,tables}.e2e.test.ts',
-  'test/cli/{find.e2e,index-forget.e2e,index.e2e,rights.pg}.test.ts',
-  'test/e2e/schedules.temporal.test.ts',
+  'test/cases/{explain,metrics,plan,plan-values,tables}.e2e.test.ts',
+  'test/cli/{find.e2e,follow.temporal,index-forget.e2e,index.e2e,rights.pg,terminal.temporal}.test.ts',
+  'test/e2e/{schedules,schedules-missed}.temporal.test.ts',
   'test/indexing/engine.search.test.ts',
-  'test/e2e/{approve,asynchronous,control-phases,deploy,frozen-worker,lost-parts,maintenance,native-replace,pending-steps,resolve,verify}.e2e.test.ts',
+  'test/e2e/{approve,asynchronous,attest,control-phases,deploy,frozen-worker,index-wakes,killed-jobs}.e2e.test.ts',
+  'test/e2e/{lost-parts,maintenance,native-replace,pending-steps,release,resolve,verify}.e2e.test.ts',
 ];
 const POSTGRES = ['test/support/global-setup.ts'];
 
