@@ -5,16 +5,15 @@ import { attestable, attestBaseline } from './activities/attest-baseline.ts';
 import { importBaseline, inspectBaseline } from './activities/import-baseline.ts';
 import { verifyBaseline } from './activities/verify-baseline.ts';
 import { expectValid, loadMirror } from './config/load.ts';
-import { inProjectFile, resolveText, secretsOf } from './config/secrets.ts';
+import { secretsOf } from './config/secrets.ts';
 import { assertNever } from './domain/assert-never.ts';
 import type { BaselineLine, BaselineOrder } from './domain/baseline.ts';
 import { RetlError } from './domain/errors.ts';
 import type { JournalSettings, MirrorSettings } from './domain/settings.ts';
-import { requireSchema } from './journal/migrate.ts';
-import { openJournal } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { rightToPlan, withPlanJournal } from './planning/plan-journal.ts';
 import { failureOf } from './planning/tell-plan.ts';
+import { withJournal } from './worker-journal.ts';
 import { configurationOf, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
 /** One look at a destination. */
@@ -70,7 +69,7 @@ async function answer(setup: WorkerSetup, order: BaselineOrder, signal: AbortSig
   const ordered: Ordered = {
     deps,
     settings,
-    inJournal: (work) => withJournal(setup, project.journal, work),
+    inJournal: (work) => withJournal(setup.projectDir, project.journal, work),
   };
   switch (order.verb) {
     case 'import':
@@ -137,19 +136,4 @@ async function adopt(
   if (confirmed === null) return { kind: 'summary', summary: await inspectListing(deps, settings, options) };
   const members = await inJournal((journal) => adoptListing(deps, journal, settings, confirmed, options));
   return { kind: 'imported', members };
-}
-
-async function withJournal<T>(
-  { projectDir }: WorkerSetup,
-  { url }: JournalSettings,
-  work: (journal: JournalPool) => Promise<T>,
-): Promise<T> {
-  const { env, readFile } = secretsOf(projectDir);
-  const journal = openJournal({ url: resolveText(url, env, readFile, inProjectFile('journal.url')), max: 1 });
-  try {
-    await requireSchema(journal);
-    return await work(journal);
-  } finally {
-    await journal.end();
-  }
 }

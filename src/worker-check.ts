@@ -4,17 +4,16 @@ import { bindDestination } from './activities/binding.ts';
 import { attempt, checkMirror, problemOf } from './activities/check.ts';
 import { previewRun } from './activities/preview.ts';
 import { loadProject } from './config/load.ts';
-import { inProjectFile, resolveText, secretsOf } from './config/secrets.ts';
 import type { CheckLine } from './domain/check.ts';
 import { RetlError } from './domain/errors.ts';
 import type { MirrorSettings, ProjectSettings } from './domain/settings.ts';
-import { requireSchema } from './journal/migrate.ts';
-import { consistently, openJournal } from './journal/pool.ts';
+import { consistently } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { type Standing, standingOf } from './journal/standing.ts';
 import { requireBaseline, requireOwnTarget, requireStrategy } from './planning/admissible.ts';
 import { tellPlan } from './planning/tell-plan.ts';
 import { checkIndexes } from './worker-check-indexes.ts';
+import { withJournal } from './worker-journal.ts';
 import { configurationOf, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
 /** Prints findings as JSON lines; resolves to whether all is well. */
@@ -52,15 +51,17 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     subject: 'configuration',
     facts: configurationFacts(project.settings),
   });
+  const inJournal = <T>(work: (journal: JournalPool) => Promise<T>) =>
+    withJournal(setup.projectDir, project.settings.journal, work);
   let hasJournal = true;
   for await (const line of attempt(null, 'journal', () =>
-    withJournal(setup, project.settings, async () => 'its schema is this version’s'),
+    inJournal(async () => 'its schema is this version’s'),
   )) {
     hasJournal = line.kind === 'passed';
     say(line);
   }
   if (names.length === 0 && hasJournal)
-    await withJournal(setup, project.settings, async (journal) => {
+    await inJournal(async (journal) => {
       for await (const line of checkIndexes(setup.projectDir, project.settings, journal)) say(line);
     });
   const deps = {
@@ -70,13 +71,13 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     logger: setup.logger,
   };
   for (const mirror of chosen) {
-    const inJournal = <T>(look: (standing: Standing, targetKey: string) => T) =>
-      withJournal(setup, project.settings, (journal) => standingIn(journal, deps, mirror, look));
-    const isKnown = hasJournal && (await inJournal(({ target }) => (target?.proof ?? null) !== null));
+    const targetKey = targetKeyOf(deps, mirror);
+    const standing = hasJournal ? await inJournal((journal) => standingIn(journal, mirror, targetKey)) : null;
+    const isKnown = (standing?.target?.proof ?? null) !== null;
     for await (const line of checkMirror(deps, mirror, isKnown)) say(line);
-    if (!hasJournal) continue;
-    const standing = () => inJournal((found, targetKey) => standingFacts(found, targetKey, mirror));
-    for await (const line of attempt(mirror.mirror, 'journal', standing)) say(line);
+    if (standing === null) continue;
+    const facts = async () => standingFacts(standing, targetKey, mirror);
+    for await (const line of attempt(mirror.mirror, 'journal', facts)) say(line);
   }
   return good;
 }
@@ -88,30 +89,9 @@ function configurationFacts({ mirrors, environment, defaultKeys }: ProjectSettin
   return facts.join('; ');
 }
 
-async function withJournal<T>(
-  { projectDir }: WorkerSetup,
-  { journal: { url } }: ProjectSettings,
-  work: (journal: JournalPool) => Promise<T>,
-): Promise<T> {
-  const { env, readFile } = secretsOf(projectDir);
-  const journal = openJournal({ url: resolveText(url, env, readFile, inProjectFile('journal.url')), max: 1 });
-  try {
-    await requireSchema(journal);
-    return await work(journal);
-  } finally {
-    await journal.end();
-  }
-}
-
-/** How a mirror stands, looked up, with nothing written. A destination that cannot be bound is told of elsewhere. */
-async function standingIn<T>(
-  journal: JournalPool,
-  deps: Parameters<typeof bindDestination>[0],
-  settings: MirrorSettings,
-  look: (standing: Standing, targetKey: string) => T,
-): Promise<T> {
-  const targetKey = targetKeyOf(deps, settings);
-  return look(await consistently(journal, (db) => standingOf(db, settings.mirror, targetKey)), targetKey);
+/** How a mirror stands, looked up, with nothing written. */
+function standingIn(journal: JournalPool, { mirror }: MirrorSettings, targetKey: string): Promise<Standing> {
+  return consistently(journal, (db) => standingOf(db, mirror, targetKey));
 }
 
 /** What admission would refuse. @throws RetlError */
@@ -123,7 +103,7 @@ function standingFacts(standing: Standing, targetKey: string, settings: MirrorSe
   return standing.target === null ? 'its target is new' : 'its strategy and its target are its own';
 }
 
-/** `''` is nobody's target. */
+/** `''` is nobody's target: a destination that cannot be bound is told of elsewhere. */
 function targetKeyOf(deps: Parameters<typeof bindDestination>[0], settings: MirrorSettings): string {
   try {
     return bindDestination(deps, settings).targetKey;

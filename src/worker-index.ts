@@ -30,10 +30,9 @@ import { verifyIndex } from './indexing/verify-index.ts';
 import { buildOf, everyBuild, everyCheckpoint, recordsOf } from './journal/checkpoints.ts';
 import { compactionHolds, releaseCompaction } from './journal/compaction.ts';
 import { JournalError } from './journal/errors.ts';
-import { requireSchema } from './journal/migrate.ts';
-import { openJournal } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { projectArtifacts } from './worker-artifacts.ts';
+import { withJournal } from './worker-journal.ts';
 import type { WorkerSetup } from './worker-setup.ts';
 
 const KINDS = { 'membership-search': membershipSearch, 'membership-history': membershipHistory } as const;
@@ -90,32 +89,20 @@ export async function indexVerb(
     good &&= line.kind !== 'refused';
     process.stdout.write(`${JSON.stringify(line, plain)}\n`);
   };
-  const { env, readFile } = secretsOf(setup.projectDir);
   try {
     const base = expectValid(await loadBase(setup.projectDir));
-    const journal = openJournal({
-      url: resolveText(base.journal.url, env, readFile, inProjectFile('journal.url')),
-      max: 4,
-    });
-    try {
-      await requireSchema(journal);
+    const work = async (journal: JournalPool, url: string): Promise<void> => {
       const deps = indexDependencies(setup, journal);
       if (verb === 'show') say(await shown(deps.replay, name));
-      else if (verb === 'forget') {
-        const place = {
-          url: resolveText(base.journal.url, env, readFile, inProjectFile('journal.url')),
-          schema: argument,
-        };
-        say(await forgotten(journal, place, name));
-      } else
+      else if (verb === 'forget') say(await forgotten(journal, { url, schema: argument }, name));
+      else
         await ofEach(name === '' ? await deps.names() : [name], say, async (index, sayOf) => {
           const indexer = await deps.open(index);
           const task = { verb, argument, deps: deps.replay, indexer, say: sayOf };
           await perform(task).finally(() => indexer.close());
         });
-    } finally {
-      await journal.end();
-    }
+    };
+    await withJournal(setup.projectDir, base.journal, work, 4);
   } catch (error) {
     say(toldError(error));
   }

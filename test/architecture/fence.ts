@@ -93,6 +93,7 @@ const COMPOSITION: { readonly [file: string]: { readonly never: readonly string[
   'worker-check-indexes.ts': { never: ['client', 'cli', 'dev'] },
   'worker-log.ts': { never: ['client', 'cli', 'dev'] },
   'worker-metrics.ts': { never: ['client', 'cli', 'dev'] },
+  'worker-journal.ts': { never: ['client', 'cli', 'dev', 'activities'] },
   'worker-load.ts': { never: ['client', 'cli', 'dev', 'journal', 'activities'] },
   'worker-setup.ts': { never: ['client', 'cli', 'dev'] },
   'index.ts': { never: ['cli', 'dev'] },
