@@ -24,6 +24,7 @@ import { causeOf, defect, fail } from './endings.ts';
 import { IndexControl, indexProgressQuery } from './index-control.ts';
 import { handOver } from './index-hand-over.ts';
 import { followIndex, rebuildIndex } from './index-proxies.ts';
+import { fieldsOf } from './input.ts';
 
 /** How long one activity replays; a message ends it sooner. */
 const WINDOW_MS = 60_000;
@@ -52,10 +53,6 @@ function decoded(input: unknown): IndexInput {
     throw fail('invalid', 'input', 'the input is {"index": "<name>"}, with the name of a configured index');
   const { paused, rebuild } = fieldsOf(carried);
   return { index: name, carried: { paused: paused === true, rebuild: rebuild === true } };
-}
-
-function fieldsOf(value: unknown): { readonly [key: string]: unknown } {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 class Following {

@@ -1,19 +1,15 @@
 /** Time-outs and retries of the activities of the workflow `index`. */
 
-import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
+import { proxyActivities } from '@temporalio/workflow';
 import type { IndexActivities } from '../activities/index-follow.ts';
+import { CANCELLATION, HEARTBEAT, RETRY } from './activity-options.ts';
 
 const options = {
   startToCloseTimeout: '2 hours',
   // A merge of one page is the longest that is not heard of; its own timer beats meanwhile.
-  heartbeatTimeout: '10 seconds',
-  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-  retry: {
-    initialInterval: '1 second',
-    backoffCoefficient: 2,
-    maximumInterval: '1 minute',
-    maximumAttempts: 8,
-  },
+  heartbeatTimeout: HEARTBEAT,
+  cancellationType: CANCELLATION,
+  retry: { ...RETRY, maximumAttempts: 8 },
 } as const;
 
 export const { followIndex } = proxyActivities<IndexActivities>({

@@ -76,6 +76,7 @@ function decodeParked(value: unknown): Parked | null {
   return known !== undefined && whole ? { code: known, removals, held, shown, deadlineMs } : null;
 }
 
-function fieldsOf(value: unknown): { readonly [key: string]: unknown } {
+/** The fields of what somebody may have typed; none where it is no object. */
+export function fieldsOf(value: unknown): { readonly [key: string]: unknown } {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }

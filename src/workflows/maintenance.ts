@@ -29,6 +29,7 @@ import {
   NOTHING_DONE,
 } from '../domain/maintenance.ts';
 import { causeOf, defect, fail } from './endings.ts';
+import { fieldsOf } from './input.ts';
 import { maintaining } from './maintenance-proxies.ts';
 
 /** How long one activity works. */
@@ -63,10 +64,6 @@ function isTasks(value: unknown): value is readonly MaintenanceTask[] {
   return (
     Array.isArray(value) && value.length > 0 && value.every((one) => MAINTENANCE_TASKS.some((t) => t === one))
   );
-}
-
-function fieldsOf(value: unknown): { readonly [key: string]: unknown } {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
 class Maintenance {

@@ -1,31 +1,20 @@
 /**
- * Time-outs, retries and summaries (what the UI's history calls it) of every activity, in this one file.
+ * Time-outs, retries and summaries (what the UI's history calls it) of every activity of a run, in this one file.
  *
  * An attempt that is not heard of for HEARTBEAT is taken for dead and another begins; the journal's epoch makes the dead
  * one harmless (rule 9). Transport and database failures back off and retry for about a quarter of an hour; then the
  * workflow ends and the run can be resumed. Waits that a provider asks for are timers of the workflow, not retries.
  */
 
-import { ActivityCancellationType, proxyActivities } from '@temporalio/workflow';
+import { proxyActivities } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
-
-const HEARTBEAT = '10 seconds';
-
-const retry = {
-  initialInterval: '1 second',
-  backoffCoefficient: 2,
-  maximumInterval: '1 minute',
-  maximumAttempts: 20,
-} as const;
-
-/** Told to stop, an activity first records what it has in flight: the workflow waits for that. */
-const cancellationType = ActivityCancellationType.WAIT_CANCELLATION_COMPLETED;
+import { CANCELLATION, HEARTBEAT, RETRY } from './activity-options.ts';
 
 /** Has no attempt yet that would send heartbeats. Longer than the journal waits for a lock. */
 export const { admit } = proxyActivities<Activities>({
   startToCloseTimeout: '40 seconds',
-  cancellationType,
-  retry,
+  cancellationType: CANCELLATION,
+  retry: RETRY,
   summary: 'Take the mirror and its target',
 });
 
@@ -34,8 +23,8 @@ export const { release } = proxyActivities<Activities>({
   startToCloseTimeout: '1 minute',
   scheduleToCloseTimeout: '1 minute',
   heartbeatTimeout: HEARTBEAT,
-  cancellationType,
-  retry,
+  cancellationType: CANCELLATION,
+  retry: RETRY,
   summary: 'Let the run go',
 });
 
@@ -43,8 +32,8 @@ export const { release } = proxyActivities<Activities>({
 export const { decide } = proxyActivities<Activities>({
   startToCloseTimeout: '40 seconds',
   scheduleToCloseTimeout: '2 minutes',
-  cancellationType,
-  retry,
+  cancellationType: CANCELLATION,
+  retry: RETRY,
   summary: 'Record an answer to the guard',
 });
 
@@ -53,8 +42,8 @@ const step = (summary: string) =>
   proxyActivities<Activities>({
     startToCloseTimeout: '2 hours',
     heartbeatTimeout: HEARTBEAT,
-    cancellationType,
-    retry,
+    cancellationType: CANCELLATION,
+    retry: RETRY,
     summary,
   });
 export const { init } = step('Open the destination');
@@ -68,8 +57,8 @@ export const { close } = step('Close the run');
 export const { extract } = proxyActivities<Activities>({
   startToCloseTimeout: '24 hours',
   heartbeatTimeout: HEARTBEAT,
-  cancellationType,
-  retry,
+  cancellationType: CANCELLATION,
+  retry: RETRY,
   summary: 'Read the whole query',
 });
 
@@ -77,7 +66,7 @@ export const { extract } = proxyActivities<Activities>({
 export const { deliver } = proxyActivities<Activities>({
   startToCloseTimeout: '30 minutes',
   heartbeatTimeout: HEARTBEAT,
-  cancellationType,
-  retry,
+  cancellationType: CANCELLATION,
+  retry: RETRY,
   summary: 'Send members, or ask about those that were sent',
 });
