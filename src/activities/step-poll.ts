@@ -7,11 +7,12 @@ import type { StepFound, StepOutcome } from '../destinations/port.ts';
 import type { BatchId } from '../domain/ids.ts';
 import type { BatchRecord } from '../journal/batch-record.ts';
 import { markRefused, markStaged, notePoll, type StoreWrites, settleStep } from '../journal/batches.ts';
+import { JOBS_LOST } from '../journal/open-state.ts';
 import { answered } from './answered.ts';
 import type { OpenWriter, RunAttempt } from './attempt.ts';
 import { nameJobs } from './delivery/checked.ts';
 import { receiptText } from './delivery/policy.ts';
-import { isDue, JOBS_LOST, lostJobs, pollAfterMs, stillStaged } from './delivery/polling.ts';
+import { isDue, lostJobs, pollAfterMs, stillStaged } from './delivery/polling.ts';
 import { withRetries } from './delivery/record.ts';
 
 import type { StepResult } from './results.ts';
@@ -66,7 +67,7 @@ export async function pollStep(
     case 'pending':
       return underWay(a, batch, outcome, writes);
     case 'missing':
-      await unanswered(a, batch, `${JOBS_LOST}:${outcome.code}`, null);
+      await unanswered(a, batch, `${JOBS_LOST}${outcome.code}`, null);
       return jobsLost(a, batch, outcome.code);
     case 'not-applied':
       return unanswered(a, batch, outcome.code, outcome.retryAfterMs);

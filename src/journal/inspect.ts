@@ -5,7 +5,7 @@ import type { GuardCode } from '../domain/messages.ts';
 import type { Doing } from '../domain/needed.ts';
 import type { Phase, RunCounts, RunState } from '../domain/run.ts';
 import { date, dateOrNull, flag, number, one, text, textOrNull } from './decode.ts';
-import { DOING_COLUMNS, decodeDoing, doingOf } from './open-state.ts';
+import { DOING_COLUMNS, decodeDoing, doingOf, NOT_KNOWN } from './open-state.ts';
 import { openJournal, run } from './pool.ts';
 import { decodeCounts } from './run-record.ts';
 
@@ -92,7 +92,7 @@ const RUNS = `
         as refreshed,
       coalesce(sum(b.accepted) filter (where b.action = 'upsert'), 0) as uploaded,
       count(*) filter (where b.state in ('sending', 'unknown', 'staged')) as unresolved,
-      count(*) filter (where b.state = 'unknown' or b.state = 'staged' and b.reason like 'jobs-lost:%') as unknown
+      count(*) filter (where ${NOT_KNOWN}) as unknown
     from retl.batch b where b.run_id = r.run_id) b
   left join ${doingOf('r')} d on true
   where ($1::text is null or m.name = $1)

@@ -41,7 +41,8 @@ export async function noteWait(db: Queryable, a: Attempt, note: WaitNote | null)
   ]);
 }
 
-const JOBS_LOST = 'jobs-lost:';
+/** Begins the reason of a batch of whose jobs the destination can tell nothing: a person decides. */
+export const JOBS_LOST = 'jobs-lost:';
 
 /** The oldest of the open run's batches that `holds`: its id, reason and stamp. */
 const oldest = (column: string, stamp: string, holds: string) =>
@@ -87,6 +88,8 @@ export const doingOf = (r: string) => `lateral (
 const UNKNOWN = `b.state = 'unknown'`;
 const STAGED = `b.state = 'staged'`;
 const LOST = `b.state = 'staged' and b.reason like '${JOBS_LOST}%'`;
+/** What became of a batch `b` is unknown also where its destination can tell nothing of its jobs. */
+export const NOT_KNOWN = `(${UNKNOWN} or ${LOST})`;
 const DELAYED = `b.state = 'not-applied' and b.retry_at > clock_timestamp()
   and not exists (select from retl.batch s where s.retry_of = b.batch_id)`;
 

@@ -4,6 +4,7 @@
  */
 
 import type { BatchRecord } from '../../journal/batch-record.ts';
+import { JOBS_LOST } from '../../journal/open-state.ts';
 import type { WindowEnd } from './ends.ts';
 
 /** Cadence where neither the provider nor the adapter has one: it begins here, doubles, and ends at five minutes. */
@@ -14,12 +15,9 @@ const LONGEST_PAUSE_MS = 86_400_000;
 /** Reason of a batch whose jobs have not come to an end in time. */
 export const POLL_DEADLINE = 'poll-deadline';
 
-/** Begins the reason of a batch of whose jobs the destination can tell nothing: a person decides. */
-export const JOBS_LOST = 'jobs-lost';
-
 /** What the destination said when it could tell nothing of the jobs; `null`: it has not said so. */
 export function lostJobs(reason: string | null): string | null {
-  return reason?.startsWith(`${JOBS_LOST}:`) ? reason.slice(JOBS_LOST.length + 1) : null;
+  return reason?.startsWith(JOBS_LOST) ? reason.slice(JOBS_LOST.length) : null;
 }
 
 /**

@@ -7,13 +7,14 @@ import type { BatchOutcome, PollOutcome } from '../../destinations/port.ts';
 import type { BatchRecord } from '../../journal/batch-record.ts';
 import { markResending, markStaged, notePoll, type StoreWrites } from '../../journal/batches.ts';
 import { JournalError } from '../../journal/errors.ts';
+import { JOBS_LOST } from '../../journal/open-state.ts';
 import { answered } from '../answered.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
 import { checked } from './checked.ts';
 import type { WindowEnd } from './ends.ts';
 import type { Outgoing, RequestBuilder } from './outgoing.ts';
 import { receiptText, sendDeadlineMs, UNANSWERED_MS } from './policy.ts';
-import { isDue, JOBS_LOST, lostJobs, pollAfterMs, stillStaged } from './polling.ts';
+import { isDue, lostJobs, pollAfterMs, stillStaged } from './polling.ts';
 import { withRetries } from './record.ts';
 import type { Recorder } from './recorder.ts';
 import { Clearance, SENT_TOO_LATE } from './sending.ts';
@@ -115,7 +116,7 @@ export class Reconciler {
       case 'staged':
         return this.#underWay(batch, answer, writes);
       case 'missing':
-        await this.#unanswered(batch, `${JOBS_LOST}:${answer.code}`, null);
+        await this.#unanswered(batch, `${JOBS_LOST}${answer.code}`, null);
         return { kind: 'blocked', code: answer.code, batch: batch.id };
       case 'not-applied':
         return this.#unanswered(batch, answer.code, answer.retryAfterMs);
