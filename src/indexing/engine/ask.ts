@@ -65,15 +65,18 @@ export function judge(engine: Engine, reply: EngineReply): Judged {
   if (reply.kind === 'refused') return { kind: 'never', error: misconfigured(system, reply.code) };
   if (reply.kind === 'no-answer') return { kind: 'later', error: unavailable(system, reply.code) };
   const { status, body } = reply;
-  // A full disk or a recovering cluster blocks writes for a while, under whatever status.
-  const isBlocked = errorType(body) === 'cluster_block_exception';
-  if (BUSY.includes(status) || isBlocked)
+  if (isBusy(status, errorType(body)))
     return { kind: 'later', error: unavailable(system, errorType(body) ?? `http-${status}`) };
   if (status === 401 || status === 403)
     return { kind: 'never', error: misconfigured(system, `http-${status}`) };
   // It speaks another language than the client, as a server of another product or generation does.
   if (status === 406) return { kind: 'never', error: misconfigured(system, 'other-product') };
   return { kind: 'answer', status, body };
+}
+
+/** A full disk or a recovering cluster blocks writes for a while, under whatever status. */
+export function isBusy(status: number, type: string | null): boolean {
+  return BUSY.includes(status) || type === 'cluster_block_exception';
 }
 
 /**

@@ -7,7 +7,7 @@
 
 import { z } from 'zod';
 import { RetlError } from '../../domain/errors.ts';
-import { ask, type Engine, errorType, isOver, pause, refusal, unavailable } from './ask.ts';
+import { ask, type Engine, errorType, isBusy, isOver, pause, refusal, unavailable } from './ask.ts';
 import type { RowWrite } from './rows.ts';
 
 /** A request of a managed engine may be limited to 10 MiB. */
@@ -113,12 +113,10 @@ async function send(engine: Engine, alias: string, lines: readonly Line[]): Prom
 
 type Judged = 'done' | 'later' | 'gone' | 'never';
 
-const BUSY: readonly number[] = [408, 429, 500, 502, 503, 504];
-
 function judged({ status, error }: Outcome): Judged {
   // A conflict is success: the same write stands there already, or a newer one.
   if (status < 300 || status === 409) return 'done';
-  if (BUSY.includes(status) || error?.type === 'cluster_block_exception') return 'later';
+  if (isBusy(status, error?.type ?? null)) return 'later';
   return status === 404 ? 'gone' : 'never';
 }
 
