@@ -32,6 +32,11 @@ export class Refusal extends Error {
   }
 }
 
+/** A command that was given something that it does not take. @param command as it is typed after `retl` */
+export function misused(command: string, message: string): Refusal {
+  return new Refusal(EXIT.usage, 'usage', message, `\`retl ${command} --help\` shows how it is used.`);
+}
+
 interface ErrorDocument {
   readonly code: string;
   readonly meaning: string;

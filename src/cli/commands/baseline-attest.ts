@@ -6,7 +6,7 @@ import { askBaseline } from '../baseline-process.ts';
 import { type Invocation, mirrorArgument, newCommand, requiredMirror } from '../command.ts';
 import { confirm, YES_HELP } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { Refusal } from '../failures.ts';
+import { misused } from '../failures.ts';
 import { withJournal } from '../journal.ts';
 import { requireKnown } from '../known-mirrors.ts';
 import { operatorOf } from '../operator.ts';
@@ -40,9 +40,11 @@ export function baselineAttestCommand(): Command {
 async function attest(invocation: Invocation): Promise<ExitCode> {
   const { output, project, options } = invocation;
   const mirror = requiredMirror(invocation);
-  if (options.empty !== true) throw usage('What is attested? --empty: the target holds nobody.');
+  if (options.empty !== true)
+    throw misused('baseline attest', 'What is attested? --empty: the target holds nobody.');
   const because = reasonOf(options);
-  if (because === null) throw usage('A reason is needed: --because "how you know that it is empty".');
+  if (because === null)
+    throw misused('baseline attest', 'A reason is needed: --because "how you know that it is empty".');
   await requireKnown(project, mirror);
   const order: BaselineOrder = { verb: 'attest', mirror, confirmed: null };
   const { targetKey } = await askBaseline(project, order, 'attestable');
@@ -56,8 +58,4 @@ async function attest(invocation: Invocation): Promise<ExitCode> {
   output.document({ mirror, attested: 'empty', target: targetKey });
   output.line(`${mirror}: its target counts as empty; \`retl run ${mirror}\` begins`);
   return EXIT.ok;
-}
-
-function usage(message: string): Refusal {
-  return new Refusal(EXIT.usage, 'usage', message, '`retl baseline attest --help` shows how it is used.');
 }

@@ -8,7 +8,7 @@ import { askBaseline } from '../baseline-process.ts';
 import { type Invocation, mirrorArgument, newCommand, requiredMirror } from '../command.ts';
 import { confirm, YES_HELP } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { Refusal } from '../failures.ts';
+import { misused } from '../failures.ts';
 import { withJournal } from '../journal.ts';
 import { requireKnown } from '../known-mirrors.ts';
 import { operatorOf } from '../operator.ts';
@@ -64,10 +64,13 @@ async function importFile(invocation: Invocation): Promise<ExitCode> {
   const { output, project, options } = invocation;
   const mirror = requiredMirror(invocation);
   const { from } = options;
-  if (invocation.args.length > 1) throw usage('too many arguments: say the file with --from <file>.');
-  if (typeof from !== 'string') throw usage('Which file lists the members? --from <file>.');
+  if (invocation.args.length > 1)
+    throw misused('baseline import', 'too many arguments: say the file with --from <file>.');
+  if (typeof from !== 'string')
+    throw misused('baseline import', 'Which file lists the members? --from <file>.');
   const because = reasonOf(options);
-  if (because === null) throw usage('A reason is needed: --because "how you know that the list is whole".');
+  if (because === null)
+    throw misused('baseline import', 'A reason is needed: --because "how you know that the list is whole".');
   await requireKnown(project, mirror);
   const order = { verb: 'import', mirror, path: resolve(from), isMapped: options.mapped === true } as const;
   const { summary } = await ofFile(from, () =>
@@ -107,8 +110,4 @@ function summaryLines({ rows, members, collapsed, unknown }: BaselineSummary): r
       `payloads  not known: no ${unknown.join(', ')}. The first run sends every member that stays once`,
     );
   return lines;
-}
-
-function usage(message: string): Refusal {
-  return new Refusal(EXIT.usage, 'usage', message, '`retl baseline import --help` shows how it is used.');
 }

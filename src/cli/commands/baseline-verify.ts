@@ -6,7 +6,7 @@ import { askBaseline } from '../baseline-process.ts';
 import { type Invocation, mirrorArgument, newCommand, requiredMirror } from '../command.ts';
 import { confirm, YES_HELP } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { Refusal } from '../failures.ts';
+import { misused } from '../failures.ts';
 import { withJournal } from '../journal.ts';
 import { requireKnown } from '../known-mirrors.ts';
 import { operatorOf } from '../operator.ts';
@@ -115,7 +115,10 @@ async function adopt(invocation: Invocation): Promise<ExitCode> {
   const mirror = requiredMirror(invocation);
   const because = reasonOf(options);
   if (because === null)
-    throw usage('A reason is needed: --because "how you know that nobody else writes there".');
+    throw misused(
+      'baseline verify',
+      'A reason is needed: --because "how you know that nobody else writes there".',
+    );
   await requireKnown(project, mirror);
   const order: BaselineOrder = { verb: 'adopt', mirror, confirmed: null };
   const onProgress = (rows: number) => output.redraw([`${mirror}: ${whole(rows)} members listed`]);
@@ -135,8 +138,4 @@ async function adopt(invocation: Invocation): Promise<ExitCode> {
     `${mirror}: ${counted(done.members, 'member')} are the baseline; \`retl plan ${mirror}\` shows what a run would do`,
   );
   return EXIT.ok;
-}
-
-function usage(message: string): Refusal {
-  return new Refusal(EXIT.usage, 'usage', message, '`retl baseline verify --help` shows how it is used.');
 }

@@ -6,7 +6,7 @@ import type { HeldRun, Released } from '../../journal/release.ts';
 import { type Invocation, mirrorArgument, newCommand, requiredMirror } from '../command.ts';
 import { confirm, YES_HELP } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { Refusal } from '../failures.ts';
+import { misused, Refusal } from '../failures.ts';
 import { withJournal } from '../journal.ts';
 import { requireKnown } from '../known-mirrors.ts';
 import { operatorOf } from '../operator.ts';
@@ -48,12 +48,7 @@ async function release(invocation: Invocation): Promise<ExitCode> {
   const mirror = requiredMirror(invocation);
   const because = reasonOf(options);
   if (because === null)
-    throw new Refusal(
-      EXIT.usage,
-      'usage',
-      'A reason is needed: --because "how you know that its Temporal is gone".',
-      '`retl release --help` shows how it is used.',
-    );
+    throw misused('release', 'A reason is needed: --because "how you know that its Temporal is gone".');
   await requireKnown(project, mirror);
   return withJournal(project, async (journal) => {
     const { heldRun, releaseLost } = await import('../../journal/release.ts');

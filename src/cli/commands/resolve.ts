@@ -8,7 +8,7 @@ import { batchLines } from '../batch-view.ts';
 import { type Invocation, mirrorArgument, newCommand, requiredMirror } from '../command.ts';
 import { confirm, YES_HELP } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { Refusal } from '../failures.ts';
+import { misused, Refusal } from '../failures.ts';
 import { holderOf, withJournal } from '../journal.ts';
 import { requireKnown } from '../known-mirrors.ts';
 import type { Output } from '../output.ts';
@@ -96,18 +96,14 @@ async function resolve(invocation: Invocation): Promise<ExitCode> {
 function wordOf({ options }: Invocation): { readonly verdict: Verdict; readonly because: string } {
   const { accepted, notApplied, because } = options;
   if ((accepted === true) === (notApplied === true))
-    throw usage('Say what became of the request: either --accepted or --not-applied.');
-  if (typeof because !== 'string') throw usage('A reason is needed: --because "how you know".');
+    throw misused('resolve', 'Say what became of the request: either --accepted or --not-applied.');
+  if (typeof because !== 'string') throw misused('resolve', 'A reason is needed: --because "how you know".');
   return { verdict: accepted === true ? 'accepted' : 'not-applied', because };
-}
-
-function usage(message: string): Refusal {
-  return new Refusal(EXIT.usage, 'usage', message, '`retl resolve --help` shows how it is used.');
 }
 
 function show(output: Output, batch: BatchView, mirror: string): void {
   if (batch.mirror !== mirror)
-    throw usage(`The batch belongs to another mirror, ${batch.mirror}; nothing was changed.`);
+    throw misused('resolve', `The batch belongs to another mirror, ${batch.mirror}; nothing was changed.`);
   output.line(`batch ${batch.batch} of run ${batch.runId}`);
   for (const line of batchLines(batch, Date.now())) output.line(`  ${line}`);
 }
