@@ -4,12 +4,12 @@
  */
 
 import { z } from 'zod';
+import { isKeyPrefix } from '../domain/key-prefix.ts';
 import type { ArtifactSettings } from '../domain/settings.ts';
 import { plainOptions } from './json-value.ts';
 import { REFERENCE_FORMS } from './secrets.ts';
-import { isPlainHttp, mayBeCertificate, mayBeHttpUrl } from './url-text.ts';
+import { isKnownPlainHttp, mayBeCertificate, mayBeHttpUrl } from './url-text.ts';
 
-const MAX_PREFIX_BYTES = 700;
 const HOUR_MS = 3_600_000;
 
 const text = (what: string) => z.string().min(1).describe(what);
@@ -75,7 +75,7 @@ const fitting = z.superRefine(
         'must be an http or https URL without query and fragment',
         'Name the bucket as `bucket`.',
       );
-    else if (isPlainHttp(endpoint) && store.allow_plain_http !== true)
+    else if (isKnownPlainHttp(endpoint) && store.allow_plain_http !== true)
       fault(
         'endpoint',
         'may be plain http on this machine only',
@@ -83,7 +83,7 @@ const fitting = z.superRefine(
       );
     if (!mayBeCertificate(store.ca))
       fault('ca', 'must be one or more certificates in PEM', `Write ${REFERENCE_FORMS}.`);
-    if (store.prefix !== undefined && !isPrefix(store.prefix))
+    if (typeof store.prefix === 'string' && !isKeyPrefix(store.prefix))
       fault(
         'prefix',
         'must be empty or end with a slash, without empty parts, `.` and `..`',
@@ -92,13 +92,6 @@ const fitting = z.superRefine(
   },
   { when: ({ value }) => typeof value === 'object' && value !== null },
 );
-
-function isPrefix(prefix: unknown): boolean {
-  if (typeof prefix !== 'string' || prefix === '') return true;
-  const parts = prefix.split('/').slice(0, -1);
-  const areNames = parts.every((part) => !['', '.', '..'].includes(part) && !/\p{Cc}/u.test(part));
-  return prefix.endsWith('/') && areNames && Buffer.byteLength(prefix) <= MAX_PREFIX_BYTES;
-}
 
 const store = z
   .discriminatedUnion('type', [journal, files, s3Shape.check(fitting)])

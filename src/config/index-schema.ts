@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { INDEX_NAME } from '../domain/index-messages.ts';
 import type { EngineSettings, IndexSettings } from '../domain/settings.ts';
 import { REFERENCE_FORMS } from './secrets.ts';
-import { isPlainHttp, mayBeCertificate, mayBeHttpUrl } from './url-text.ts';
+import { isKnownPlainHttp, mayBeCertificate, mayBeHttpUrl } from './url-text.ts';
 
 const DEFAULT_SCHEMA = 'retl_index';
 const KINDS = ['membership-search', 'membership-history'] as const;
@@ -132,7 +132,7 @@ const fitting = z.superRefine(
         'must be an http or https URL without query and fragment',
         'Give user and password as `username` and `password`.',
       );
-    else if (isPlainHttp(index.url) && index.allow_plain_http !== true)
+    else if (isKnownPlainHttp(index.url) && index.allow_plain_http !== true)
       fault('url', 'may be plain http on this machine only', 'Use https, or set `allow_plain_http: true`.');
     if (index.username !== undefined && index.password === undefined)
       fault('password', 'is missing beside `username`', 'Give both or neither.');

@@ -1,8 +1,7 @@
 /** URLs as they stand in retl.yaml. One that is, or has in it, a reference is judged where that is resolved. */
 
+import { isPlainHttp } from '../domain/http-url.ts';
 import { referencesIn } from './secrets.ts';
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
 
 function isLiteral(url: unknown): url is string {
   return typeof url === 'string' && referencesIn(url).length === 0;
@@ -16,11 +15,9 @@ export function mayBeHttpUrl(url: unknown): boolean {
   return /^https?:$/.test(protocol) && search === '' && hash === '';
 }
 
-/** Whether requests to it would cross a network in the clear. */
-export function isPlainHttp(url: unknown): boolean {
-  if (!isLiteral(url) || !URL.canParse(url)) return false;
-  const { protocol, hostname } = new URL(url);
-  return protocol === 'http:' && !LOOPBACK.test(hostname);
+/** Whether it is known that requests to it would cross a network in the clear. */
+export function isKnownPlainHttp(url: unknown): boolean {
+  return isLiteral(url) && isPlainHttp(url);
 }
 
 /** Whether it is, or may yet be, a certificate in PEM. */

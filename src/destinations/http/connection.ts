@@ -3,8 +3,8 @@
 import { validateHeaderValue } from 'node:http';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
+import { isLoopback } from '../../domain/http-url.ts';
 import { headerName, headers, holds } from './header-schema.ts';
-import { isLoopback } from './url.ts';
 
 const text = z.string().min(1, 'must not be empty');
 const secret = text.meta({ secret: true });

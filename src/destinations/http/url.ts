@@ -81,8 +81,3 @@ function normalEncoding(text: string): string {
     return /[A-Za-z0-9\-._~]/.test(char) ? char : whole.toUpperCase();
   });
 }
-
-/** `localhost`, 127.0.0.0/8 and ::1: the only hosts that plain HTTP is taken for without asking. */
-export function isLoopback(hostname: string): boolean {
-  return /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i.test(hostname);
-}

@@ -1,21 +1,16 @@
 /** An object store's address, credentials and limits, as `retl.yaml` has them. Messages never repeat a value. */
 
 import { z } from 'zod';
+import { isBareHttpUrl, isPlainHttp } from '../../domain/http-url.ts';
 import { UNBOUNDED_MS } from '../port.ts';
 
 const text = z.string().min(1, 'must not be empty');
 const secret = text.meta({ secret: true });
 const ms = (most: number) => z.int().min(1).max(most);
 
-const THIS_MACHINE = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
-
 const endpoint = z
   .string()
-  .refine((given) => {
-    const url = URL.canParse(given) ? new URL(given) : null;
-    if (url === null || !['https:', 'http:'].includes(url.protocol)) return false;
-    return [url.username, url.password, url.search, url.hash].every((part) => part === '');
-  }, 'must be an http or https URL without user, password, query or fragment')
+  .refine(isBareHttpUrl, 'must be an http or https URL without user, password, query or fragment')
   .describe('the URL of a store that is not AWS’s own');
 
 export const connectionSchema = z
@@ -54,8 +49,8 @@ export const connectionSchema = z
     if (id === undefined && key !== undefined) fault('access_key_id', 'is missing beside secret_access_key');
     if (id !== undefined && key === undefined) fault('secret_access_key', 'is missing beside access_key_id');
     if (token !== undefined && id === undefined) fault('session_token', 'stands without access_key_id');
-    const url = urlOf(connection.endpoint);
-    if (url?.protocol !== 'http:' || THIS_MACHINE.test(url.hostname) || connection.allow_plain_http) return;
+    if (connection.endpoint === undefined || !isPlainHttp(connection.endpoint)) return;
+    if (connection.allow_plain_http) return;
     fault('endpoint', 'plain http is for loopback only: use https, or set `allow_plain_http: true`');
   });
 

@@ -2,6 +2,7 @@
 
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
+import { isLoopback } from '../../domain/http-url.ts';
 import { UNBOUNDED_MS } from '../port.ts';
 import type { WebConnection } from '../web-connection.ts';
 
@@ -55,8 +56,7 @@ function isInstance(given: string): boolean {
   const url = URL.canParse(given) ? new URL(given) : null;
   if (url === null || url.username !== '' || url.password !== '') return false;
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '') return false;
-  const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i.test(url.hostname);
-  return url.protocol === 'https:' || (url.protocol === 'http:' && loopback);
+  return url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname));
 }
 
 function isCertificate(pem: string): boolean {

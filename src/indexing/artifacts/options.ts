@@ -1,32 +1,11 @@
 /** Where artifacts are kept, as a project says it; the journal keeps them where it says nothing. Messages repeat no value. */
 
 import { z } from 'zod';
+import { isBareHttpUrl, isPlainHttp } from '../../domain/http-url.ts';
+import { isKeyPrefix } from '../../domain/key-prefix.ts';
 
 const text = z.string().min(1, 'must not be empty');
 const secret = text.meta({ secret: true });
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
-const MAX_PREFIX_BYTES = 700;
-
-function isStoreUrl(given: string): boolean {
-  if (!URL.canParse(given)) return false;
-  const { protocol, username, password, search, hash } = new URL(given);
-  return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => part === '');
-}
-
-/** Whether requests would cross a network in the clear. */
-function isPlain(endpoint: string | undefined): boolean {
-  if (endpoint === undefined || !isStoreUrl(endpoint)) return false;
-  const { protocol, hostname } = new URL(endpoint);
-  return protocol === 'http:' && !LOOPBACK.test(hostname);
-}
-
-function isPrefix(prefix: string): boolean {
-  const isFolder = prefix === '' || prefix.endsWith('/');
-  const parts = prefix.split('/').slice(0, -1);
-  const areNames = parts.every((part) => !['', '.', '..'].includes(part) && !/\p{Cc}/u.test(part));
-  return isFolder && areNames && Buffer.byteLength(prefix) <= MAX_PREFIX_BYTES;
-}
 
 const journalOptions = z.strictObject({ type: z.literal('journal') });
 
@@ -41,12 +20,12 @@ const s3Options = z
     bucket: text.describe('the bucket; it must exist'),
     prefix: z
       .string()
-      .refine(isPrefix, 'must be empty or end with a slash, without empty parts, . and ..')
+      .refine(isKeyPrefix, 'must be empty or end with a slash, without empty parts, . and ..')
       .default('')
       .describe('what every key begins with, ending with a slash'),
     endpoint: z
       .string()
-      .refine(isStoreUrl, 'must be an http or https URL without user, password, query or fragment')
+      .refine(isBareHttpUrl, 'must be an http or https URL without user, password, query or fragment')
       .describe('the URL of a store that is not AWS’s own')
       .optional(),
     region: text
@@ -77,7 +56,8 @@ const s3Options = z
     if (id === undefined && key !== undefined) fault('access_key_id', 'is missing beside secret_access_key');
     if (id !== undefined && key === undefined) fault('secret_access_key', 'is missing beside access_key_id');
     if (id === undefined && token !== undefined) fault('session_token', 'stands without access_key_id');
-    if (isPlain(options.endpoint) && !options.allow_plain_http)
+    const { endpoint = '' } = options;
+    if (isBareHttpUrl(endpoint) && isPlainHttp(endpoint) && !options.allow_plain_http)
       fault('endpoint', 'plain http is for loopback only: use https, or set `allow_plain_http: true`');
   });
 

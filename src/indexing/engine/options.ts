@@ -2,30 +2,16 @@
 
 import { z } from 'zod';
 import { RetlError } from '../../domain/errors.ts';
+import { isBareHttpUrl, isPlainHttp } from '../../domain/http-url.ts';
 import type { EngineName, Options } from '../../domain/settings.ts';
 
 const text = z.string().min(1, 'must not be empty');
-
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
-
-function isEngineUrl(given: string): boolean {
-  if (!URL.canParse(given)) return false;
-  const { protocol, username, password, search, hash } = new URL(given);
-  return /^https?:$/.test(protocol) && [username, password, search, hash].every((part) => part === '');
-}
-
-/** Whether requests would cross a network in the clear. */
-function isPlain(given: string): boolean {
-  if (!isEngineUrl(given)) return false;
-  const { protocol, hostname } = new URL(given);
-  return protocol === 'http:' && !LOOPBACK.test(hostname);
-}
 
 const options = z
   .strictObject({
     url: z
       .string()
-      .refine(isEngineUrl, 'must be an http or https URL without user, password, query or fragment'),
+      .refine(isBareHttpUrl, 'must be an http or https URL without user, password, query or fragment'),
     username: text.optional(),
     password: text.optional(),
     api_key: text.optional(),
@@ -37,7 +23,7 @@ const options = z
     timeout_ms: z.int().default(60_000),
   })
   .superRefine(({ url, allow_plain_http: allowed }, context) => {
-    if (isPlain(url) && !allowed)
+    if (isBareHttpUrl(url) && isPlainHttp(url) && !allowed)
       context.addIssue({ code: 'custom', path: ['url'], message: 'plain http is for loopback only' });
   });
 
