@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { endingOf } from '../../src/client/failure.ts';
 import { retl } from '../cli/support.ts';
 import { useStore } from '../contract/destination-s3-kit.ts';
+import { Servers } from '../support/servers.ts';
 import { System } from '../support/system.ts';
 import { startTcpProxy } from '../support/tcp-proxy.ts';
 import { Chaos, type World } from './chaos.ts';
@@ -22,7 +23,6 @@ import { storeLane, TABLES, tableLane } from './lanes-store.ts';
 import { LedgerAudit } from './ledger-audit.ts';
 import { Operator } from './operator.ts';
 import { tableOf } from './report.ts';
-import { Servers } from './servers.ts';
 
 const MINUTES = Number(process.env.RETL_CHAOS_MINUTES ?? 1);
 const SEED = Number(process.env.RETL_CHAOS_SEED ?? Date.now() % 1_000_000_007);
@@ -48,8 +48,7 @@ beforeAll(async () => {
     CHAOS_KEY: writer.secret_access_key,
   };
   const system = await System.start({
-    temporal: { client: servers.client, address: servers.address },
-    journal: servers.journal,
+    ...servers.options,
     env,
     project: { indexes: INDEXES },
   });

@@ -3,13 +3,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { INDEX_WORKFLOW } from '../../src/domain/index-messages.ts';
 import { mirrorWorkflowId, TASK_QUEUE } from '../../src/domain/messages.ts';
+import type { Servers } from '../support/servers.ts';
 import type { System } from '../support/system.ts';
 import type { TcpProxy } from '../support/tcp-proxy.ts';
 import type { Crew } from './crew.ts';
 import type { Dice } from './dice.ts';
 import type { Lane } from './lane.ts';
 import type { OpenRun, Operator } from './operator.ts';
-import type { Servers } from './servers.ts';
 
 /** How often each thing happens, against the others. */
 const ACTS = {
@@ -176,11 +176,11 @@ export class Chaos {
     if (this.#away.has(act)) return;
     this.#away.add(act);
     const power = this.dice.chance(0.7);
-    const downMs = this.dice.between(300, 5_000);
+    const awayMs = this.dice.between(300, 5_000);
     const { servers } = this.world;
     try {
-      if (act === 'journal restarts') await servers.restartJournal(power, downMs);
-      else await servers.restartTemporal(power, downMs);
+      if (act === 'journal restarts') await servers.restartJournal({ power, awayMs });
+      else await servers.restartTemporal({ power, awayMs });
     } finally {
       this.#away.delete(act);
     }

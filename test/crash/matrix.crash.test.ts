@@ -37,7 +37,7 @@ beforeAll(async () => {
   const lasting = CELLS.filter(({ row }) => !restarts(row));
   await play({ system: await System.start(options), servers: null }, lasting);
   if (lasting.length === CELLS.length) return;
-  const servers = await Servers.start(54_800);
+  const servers = await Servers.start();
   const system = await System.start({ ...options, ...servers.options });
   await play(
     { system, servers },

@@ -12,7 +12,7 @@ let system: System;
 let worker: WorkerProcess;
 
 beforeAll(async () => {
-  servers = await Servers.start(54_700);
+  servers = await Servers.start();
   system = await System.start(servers.options);
   worker = await system.startWorker();
 });

@@ -1,4 +1,7 @@
-/** A journal's PostgreSQL and a Temporal server that keep their state in files, and restart at the address that they had. */
+/**
+ * A journal's PostgreSQL and a Temporal server that keep their state in files, and come back at the address that they had: told to
+ * stop, or as a machine does that has lost its power.
+ */
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,11 +10,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection, Client as TemporalSdkClient } from '@temporalio/client';
 import pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts';
+import { freePort } from '../../src/dev/ports.ts';
 import { startTemporalServer, type TemporalServer } from '../../src/dev/temporal-server.ts';
 import type { SystemOptions } from './system.ts';
 
-/** How long a server is away. */
-const AWAY_MS = 2_000;
+export interface Outage {
+  /** Nobody tells the server to stop: nothing is flushed, and the next start recovers. */
+  readonly power: boolean;
+  /** How long it is away. */
+  readonly awayMs: number;
+}
+
+const RESTART: Outage = { power: false, awayMs: 2_000 };
 
 export class Servers {
   private constructor(
@@ -21,11 +31,10 @@ export class Servers {
     private readonly connection: Connection,
   ) {}
 
-  /** `port`: where it would like the journal to listen; Temporal listens elsewhere. */
-  static async start(port: number): Promise<Servers> {
+  static async start(): Promise<Servers> {
     const folder = await mkdtemp(join(tmpdir(), 'retl-servers-'));
-    const journal = await startJournal(folder, port);
-    const temporal = await startTemporal(folder, port - 47_000);
+    const journal = await startJournal(folder, await freePort());
+    const temporal = await startTemporal(folder, await freePort());
     const admin = new pg.Client({ connectionString: journal.adminUrl });
     await admin.connect();
     await admin.query('create database journal');
@@ -46,19 +55,22 @@ export class Servers {
     };
   }
 
-  async restartJournal(): Promise<void> {
-    const { port } = this.journal;
+  async restartJournal({ power, awayMs } = RESTART): Promise<void> {
+    const { port, pid } = this.journal;
+    // Immediate mode.
+    if (power) process.kill(pid, 'SIGQUIT');
     await this.journal.stop();
-    await sleep(AWAY_MS);
-    this.journal = await startJournal(this.folder, port);
+    await sleep(awayMs);
+    this.journal = await again(() => startJournal(this.folder, port));
     if (this.journal.port !== port) throw new Error('the journal has come back elsewhere');
   }
 
-  async restartTemporal(): Promise<void> {
-    const { address } = this.temporal;
+  async restartTemporal({ power, awayMs } = RESTART): Promise<void> {
+    const { address, pid } = this.temporal;
+    if (power && pid !== null) process.kill(pid, 'SIGKILL');
     await this.temporal.stop();
-    await sleep(AWAY_MS);
-    this.temporal = await startTemporal(this.folder, Number(address.split(':')[1]));
+    await sleep(awayMs);
+    this.temporal = await again(() => startTemporal(this.folder, Number(address.split(':')[1])));
     if (this.temporal.address !== address) throw new Error('Temporal has come back elsewhere');
   }
 
@@ -66,6 +78,18 @@ export class Servers {
     await this.connection.close();
     await Promise.all([this.journal.stop(), this.temporal.stop()]);
     await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** A port may be taken for a moment by what has just left it. */
+async function again<T>(start: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await start();
+    } catch (error) {
+      if (attempt === 5) throw error;
+      await sleep(1_000);
+    }
   }
 }
 
