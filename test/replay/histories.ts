@@ -1,7 +1,6 @@
 /** The recorded histories, and what each is there for. */
 
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { historyText as textOf } from './replay-one.ts';
 
 export const HISTORIES = [
   'completed', // every phase, with additions, changes and removals
@@ -28,7 +27,7 @@ export type HistoryName = (typeof HISTORIES)[number];
 
 /** The text of a history as Temporal's own tools write it. */
 export async function historyText(name: HistoryName): Promise<string> {
-  return readFile(join(import.meta.dirname, 'histories', `${name}.json`), 'utf8');
+  return textOf(`histories/${name}`);
 }
 
 interface RecordedEvent {

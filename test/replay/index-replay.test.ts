@@ -2,8 +2,7 @@
 
 import type { WorkflowBundle } from '@temporalio/worker';
 import { beforeAll, expect, test } from 'vitest';
-import { bundleOf } from '../workflow/stage.ts';
-import { historyText, replayOne } from './replay-one.ts';
+import { bundles, historyText, replayOne } from './replay-one.ts';
 
 /** `followed`: builds, catches up, sleeps, is woken and stopped. `continued`: paused, and ends by continue-as-new.
  * `handed-over`: a schedule's start, which has begun the index's own. `already-followed`: another, which has woken it. */
@@ -13,10 +12,7 @@ const NAMES = [...FOLLOWING, 'handed-over', 'already-followed'] as const;
 let current: WorkflowBundle;
 let altered: WorkflowBundle;
 beforeAll(async () => {
-  [current, altered] = await Promise.all([
-    bundleOf('src/workflows/index.ts'),
-    bundleOf('test/replay/altered-workflow.ts'),
-  ]);
+  [current, altered] = await bundles();
 });
 
 const textOf = (name: string) => historyText(`index-histories/${name}`);

@@ -2,8 +2,7 @@
 
 import type { WorkflowBundle } from '@temporalio/worker';
 import { beforeAll, expect, test } from 'vitest';
-import { bundleOf } from '../workflow/stage.ts';
-import { replayOne } from './replay-one.ts';
+import { bundles, replayOne } from './replay-one.ts';
 
 /** `done`: every task, one of which failed. `continued`: many windows, ends by continue-as-new. `cancelled`: between two windows. */
 const NAMES = ['done', 'continued', 'cancelled'] as const;
@@ -11,10 +10,7 @@ const NAMES = ['done', 'continued', 'cancelled'] as const;
 let current: WorkflowBundle;
 let altered: WorkflowBundle;
 beforeAll(async () => {
-  [current, altered] = await Promise.all([
-    bundleOf('src/workflows/index.ts'),
-    bundleOf('test/replay/altered-workflow.ts'),
-  ]);
+  [current, altered] = await bundles();
 });
 
 const replay = (bundle: WorkflowBundle, name: string) => replayOne(bundle, `maintenance-histories/${name}`);

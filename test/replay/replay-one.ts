@@ -3,7 +3,13 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ReplayResult, Worker, type WorkflowBundle } from '@temporalio/worker';
+import { bundleOf } from '../workflow/stage.ts';
 import { decodeHistory } from './decode-history.ts';
+
+/** The workflows of today, and ones that have changed their ways. */
+export function bundles(): Promise<[current: WorkflowBundle, altered: WorkflowBundle]> {
+  return Promise.all([bundleOf('src/workflows/index.ts'), bundleOf('test/replay/altered-workflow.ts')]);
+}
 
 /** @param name of the file in this folder, without its ending */
 export function historyText(name: string): Promise<string> {

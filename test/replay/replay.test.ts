@@ -2,30 +2,18 @@
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ReplayResult, Worker, type WorkflowBundle } from '@temporalio/worker';
+import type { WorkflowBundle } from '@temporalio/worker';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { mirrorWorkflowId } from '../../src/domain/messages.ts';
-import { bundleOf } from '../workflow/stage.ts';
-import { decodeHistory } from './decode-history.ts';
 import { eventsOf, HISTORIES, type HistoryName, historyText } from './histories.ts';
+import { bundles, replayOne } from './replay-one.ts';
 
 let current: WorkflowBundle;
 let altered: WorkflowBundle;
 beforeAll(async () => {
-  [current, altered] = await Promise.all([
-    bundleOf('src/workflows/index.ts'),
-    bundleOf('test/replay/altered-workflow.ts'),
-  ]);
+  [current, altered] = await bundles();
 });
 
-async function replay(workflowBundle: WorkflowBundle, name: HistoryName): Promise<ReplayResult> {
-  const history = decodeHistory(await historyText(name));
-  const results = Worker.runReplayHistories({ workflowBundle }, [
-    { workflowId: mirrorWorkflowId(name), history },
-  ]);
-  for await (const result of results) return result;
-  throw new Error('nothing was replayed');
-}
+const replay = (bundle: WorkflowBundle, name: HistoryName) => replayOne(bundle, `histories/${name}`);
 
 test.each(HISTORIES)('the workflow of today replays `%s`', async (name) => {
   const { error } = await replay(current, name);
