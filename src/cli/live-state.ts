@@ -4,7 +4,7 @@ import type { Progress } from '../domain/messages.ts';
 import type { RunSummary } from '../journal/inspect.ts';
 import type { Project } from './environment.ts';
 import { workflowOf } from './journal.ts';
-import { withTemporal } from './temporal.ts';
+import { lookAtTemporal } from './temporal.ts';
 
 export type LiveState =
   | { readonly kind: 'answers'; readonly progress: Progress }
@@ -21,7 +21,7 @@ const UNKNOWN: LiveState = { kind: 'unknown' };
 export async function liveState(project: Project, run: RunSummary | null): Promise<LiveState> {
   if (run === null || run.state !== 'open' || run.released !== null) return UNKNOWN;
   try {
-    return await withTemporal(project, async (temporal) => {
+    return await lookAtTemporal(project, async (temporal) => {
       const workflowId = workflowOf(run, temporal.namespace);
       if (workflowId === null) return UNKNOWN;
       const { describeHolder } = await import('../client/describe.ts');

@@ -2,6 +2,7 @@
 
 import type { WatchEvent } from '../client/watch.ts';
 import type { Progress } from '../domain/messages.ts';
+import { noWorkerWords } from './no-worker.ts';
 import type { Output } from './output.ts';
 import { barLine, phaseWords, waitingWords } from './progress-view.ts';
 
@@ -60,7 +61,7 @@ export class ProgressBoard {
   }
 
   #noAnswer(mirror: string): void {
-    const words = `no worker answers on task queue ${this.taskQueue}; start one with \`retl worker\``;
+    const words = noWorkerWords(this.taskQueue);
     if (this.output.isInteractive) this.#redraw(mirror, words);
     else this.#plain(mirror, 'no-answer', words, { event: 'no-answer', mirror, taskQueue: this.taskQueue });
   }

@@ -8,6 +8,7 @@ import type { BatchView } from '../journal/resolve.ts';
 import { batchLine } from './batch-view.ts';
 import { countsWords } from './ending-view.ts';
 import type { LiveState } from './live-state.ts';
+import { noWorkerWords } from './no-worker.ts';
 import { parkedLines } from './parked-view.ts';
 import { counted } from './problems-view.ts';
 import { phaseWords, waitingWords, whole } from './progress-view.ts';
@@ -73,7 +74,7 @@ function liveWords(live: LiveState, mirror: string, now: number): string | null 
         ? phaseWords(live.progress)
         : waitingWords(live.progress.waiting, now);
     case 'no-worker':
-      return `no worker answers on task queue ${live.taskQueue}; start one with \`retl worker\``;
+      return noWorkerWords(live.taskQueue);
     case 'abandoned':
       return `nobody works on it: its workflow is ${live.status.toLowerCase()}; \`retl run ${mirror}\` takes it over`;
     case 'unknown':

@@ -20,13 +20,17 @@ export interface TemporalClient {
 
 /**
  * @param settings without secret references left in it.
+ * @param withinMs is waited for a server that is not there: the driver tries again until then.
  * @throws RetlError `temporal.connect`; never with the driver's own words.
  */
-export async function connectClient(settings: TemporalSettings): Promise<TemporalClient> {
+export async function connectClient(
+  settings: TemporalSettings,
+  withinMs = CONNECT_WITHIN_MS,
+): Promise<TemporalClient> {
   const { options, namespace } = connectOptions(settings);
   const address = options.address ?? 'localhost:7233';
   try {
-    const connection = await Connection.connect({ ...options, address, connectTimeout: CONNECT_WITHIN_MS });
+    const connection = await Connection.connect({ ...options, address, connectTimeout: withinMs });
     return {
       client: new Client({ connection, namespace }),
       address,

@@ -61,23 +61,31 @@ export async function signalIndex(
   }
 }
 
-/** What its workflow is about. @throws RetlError `temporal.connect`, also where no worker answers */
+/**
+ * What its workflow is about.
+ * @param withinMs is waited for Temporal's answer, and for the worker's after it.
+ * @throws RetlError `temporal.connect`
+ */
 export async function indexProgress(
   temporal: TemporalClient,
   index: string,
+  withinMs = 5_000,
 ): Promise<
   | { readonly kind: 'running'; readonly progress: IndexProgress }
-  | { readonly kind: 'not-running' }
+  /** It runs, and no worker answers for it. */
+  | { readonly kind: 'not-running' | 'no-answer' }
   | ForeignIndex
 > {
-  const found = await lookFor(temporal, index);
+  const { workflow, connection } = temporal.client;
+  const within = <T>(ask: () => Promise<T>) => connection.withDeadline(Date.now() + withinMs, ask);
+  const found = await within(() => lookFor(temporal, index));
   if (found.kind !== 'running') return found;
   try {
-    const handle = temporal.client.workflow.getHandle(indexWorkflowId(index));
-    return { kind: 'running', progress: await handle.query<IndexProgress>(PROGRESS_QUERY) };
+    const handle = workflow.getHandle(indexWorkflowId(index));
+    return { kind: 'running', progress: await within(() => handle.query<IndexProgress>(PROGRESS_QUERY)) };
   } catch (error) {
-    if (error instanceof WorkflowNotFoundError) return { kind: 'not-running' };
-    throw temporalFailure(error, 'query');
+    // No worker, one that is busy, or the moment between two executions: all of them are no answer.
+    return { kind: error instanceof WorkflowNotFoundError ? 'not-running' : 'no-answer' };
   }
 }
 

@@ -68,7 +68,7 @@ test(
     });
     await index('run', 'people', '--once');
     expect(await told('status', 'people')).toMatchObject({
-      indexes: [{ builds: [{ rows: '14', lag: { positions: '0', ms: 0 } }] }],
+      indexes: [{ builds: [{ rows: '14', lag: { positions: '0', ms: 0 } }], workflow: { state: 'unknown' } }],
     });
     expect(await told('verify', 'people')).toMatchObject({
       rows: '14',
@@ -149,12 +149,13 @@ test(
       const at = { cwd: several.folder, env: { JOURNAL_URL: scene.journal.runtimeUrl } };
       const status = await retl(['index', 'status'], at);
       expect(status.code).toBe(1);
-      expect(status.stdout).toMatch(/\naway +index\.unavailable\nbeside +not built /);
+      expect(status.stdout).toMatch(/\naway +index\.unavailable +unknown\nbeside +not built .* unknown\n/);
       expect(status.stderr).toContain('index: away');
+      expect(status.stderr).toContain('Temporal cannot be asked');
       const { stdout } = await retl(['index', 'status', '--json'], at);
       expect(JSON.parse(stdout)).toMatchObject({
         indexes: [{ index: 'beside' }],
-        refused: [{ index: 'away', code: 'index.unavailable' }],
+        refused: [{ index: 'away', code: 'index.unavailable', workflow: { state: 'unknown' } }],
       });
       const worker = spawn(
         process.execPath,
@@ -199,7 +200,7 @@ test.skipIf(why !== null)(
       expect((await there('index', 'run', 'searched', '--once')).stdout).toMatch(
         /^searched: caught up at position \d+, \d+ rows\n$/,
       );
-      expect((await there('index', 'status')).stdout).toMatch(/searched +live .* 0 positions, 0 ms/);
+      expect((await there('index', 'status')).stdout).toMatch(/searched +live .* 0 positions, 0 ms +unknown/);
       expect((await there('index', 'verify', 'searched')).code).toBe(0);
       expect((await there('index', 'rebuild', 'searched')).code).toBe(0);
       expect((await there('index', 'run', 'searched', '--once')).code).toBe(0);

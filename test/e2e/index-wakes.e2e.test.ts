@@ -6,7 +6,9 @@ import type { Client } from '@temporalio/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { indexProgress, runIndex, signalIndex } from '../../src/client/indexes.ts';
+import { ERROR_CODES } from '../../src/domain/errors.ts';
 import { INDEX_WORKFLOW, type IndexProgress, indexWorkflowId } from '../../src/domain/index-messages.ts';
+import { retl } from '../cli/support.ts';
 import { System } from '../support/system.ts';
 import { HttpScene } from '../support/system-destinations.ts';
 import { eventually } from '../support/system-scene.ts';
@@ -89,7 +91,7 @@ test('a schedule starts it under its own id, where it hears everything, through 
   });
   await worker.kill();
   await signalIndex(system.temporal, 'people', 'resume');
-  await system.startWorker();
+  worker = await system.startWorker();
   await until(({ place }) => place?.rows === '11');
 
   await signalIndex(system.temporal, 'people', 'rebuild');
@@ -99,3 +101,53 @@ test('a schedule starts it under its own id, where it hears everything, through 
   expect(await signalIndex(system.temporal, 'people', 'wake')).toEqual({ kind: 'not-running' });
   await schedule.delete();
 });
+
+interface Told {
+  readonly state: string;
+  readonly code: string | null;
+  readonly remedy: string | null;
+}
+
+/** What `retl index status` says of its workflow: as a cell of the table and beside it, and as JSON. */
+async function told(): Promise<{ readonly row: string; readonly notes: string; readonly workflow: Told }> {
+  const status = (...args: readonly string[]) =>
+    retl(['index', 'status', 'people', ...args], { cwd: system.project.folder, env: system.env });
+  const [plain, json] = await Promise.all([status(), status('--json')]);
+  expect(plain.code, plain.stderr).toBe(0);
+  const { indexes } = JSON.parse(json.stdout) as { readonly indexes: readonly { readonly workflow: Told }[] };
+  const [index] = indexes;
+  if (index === undefined) throw new Error('no index was told of');
+  return { row: plain.stdout.split('\n')[1] ?? '', notes: plain.stderr, workflow: index.workflow };
+}
+
+test('how its workflow stands is told beside how far it is: not running, paused, refused and why, without a worker', async () => {
+  expect(await told()).toMatchObject({
+    row: expect.stringMatching(/^people +live +2 .* not running$/),
+    notes: expect.stringContaining('`retl index run people`'),
+    workflow: { state: 'not-running', code: null },
+  });
+  await runIndex(system.temporal, 'people');
+  await until(({ phase }) => phase === 'caught-up');
+  await signalIndex(system.temporal, 'people', 'pause');
+  await until(({ phase }) => phase === 'paused');
+  expect(await told()).toMatchObject({
+    row: expect.stringMatching(/ paused$/),
+    notes: expect.stringContaining('`retl index resume people`'),
+    workflow: { state: 'paused' },
+  });
+  await system.rows(`update retl_index.index_build set entry_hash = 'sha256:' || repeat('ab', 32)`);
+  await signalIndex(system.temporal, 'people', 'resume');
+  await until(({ phase }) => phase === 'refused');
+  const { remedy } = ERROR_CODES['index.log-diverged'];
+  expect(await told()).toMatchObject({
+    row: expect.stringMatching(/ refused: index\.log-diverged$/),
+    notes: expect.stringContaining(remedy),
+    workflow: { state: 'refused', code: 'index.log-diverged', remedy: expect.stringContaining(remedy) },
+  });
+  await worker.kill();
+  expect(await told()).toMatchObject({
+    row: expect.stringMatching(/^people +live +2 .* no worker$/),
+    notes: expect.stringContaining('no worker answers on task queue'),
+    workflow: { state: 'no-worker' },
+  });
+}, 120_000);

@@ -13,6 +13,7 @@ import {
   indexWork,
   referenceOf,
 } from '../index-work.ts';
+import { indexWorkflows, noteWorkflows, workflowWords } from '../index-workflow.ts';
 import type { Output } from '../output.ts';
 
 export function indexStatusCommand(): Command {
@@ -22,7 +23,7 @@ export function indexStatusCommand(): Command {
       summary: 'show how far each index is, and how far behind the log',
       description:
         'Shows the builds of each index, the checkpoint each stands at, and its lag: positions of the log that it has not ' +
-        'processed, and the age of the first of them.',
+        'processed, and the age of the first of them; and what its workflow is about, where Temporal can be asked.',
       examples: [
         ['retl index status', 'of every index'],
         ['retl index status people --json', 'of one, as a JSON document'],
@@ -37,13 +38,19 @@ async function status(invocation: Invocation): Promise<ExitCode> {
   const names = await indexesOf(invocation);
   if (names.length === 0) output.note('No index is configured: `indexes:` of retl.yaml is where they stand.');
   const nothing: IndexFindings = { answers: [], refusals: [] };
-  const found = names.length === 0 ? nothing : await indexFindings(project, 'status', ...invocation.args);
+  const [found, workflows] = await Promise.all([
+    names.length === 0 ? nothing : indexFindings(project, 'status', ...invocation.args),
+    indexWorkflows(project, names),
+  ]);
   const indexes = found.answers.flatMap((one) => (one.kind === 'status' ? [one] : []));
   const refused = found.refusals.map((error) => ({ index: error.details.index, failure: failureOf(error) }));
   for (const [n, { index }] of refused.entries()) if (index === undefined) throw found.refusals[n];
   output.document({
-    indexes: indexes.map(({ kind: _, ...rest }) => rest),
-    refused: refused.map(({ index, failure }) => ({ index, ...failure.document })),
+    indexes: indexes.map(({ kind: _, ...rest }) => ({ ...rest, workflow: workflows(rest.index) })),
+    refused: refused.map(({ index, failure }) => ({
+      ...{ index, ...failure.document },
+      workflow: workflows(`${index}`),
+    })),
   });
   const rows = names.flatMap((name) => [
     ...indexes.filter(({ index }) => index === name).flatMap(rowsOf),
@@ -51,8 +58,17 @@ async function status(invocation: Invocation): Promise<ExitCode> {
       .filter(({ index }) => index === name)
       .map(({ failure }) => [name, failure.document.code, '', '', '', '']),
   ]);
-  if (rows.length > 0) output.table([['INDEX', 'STATE', 'BUILD', 'POSITION', 'ROWS', 'LAG'], ...rows]);
+  const told = rows.map((row) => [...row, workflowWords(workflows(row[0] ?? ''))]);
+  const head = ['INDEX', 'STATE', 'BUILD', 'POSITION', 'ROWS', 'LAG', 'WORKFLOW'];
+  if (rows.length > 0) output.table([head, ...told]);
   for (const { failure } of refused) failure.write(output);
+  const alike = (name: string) =>
+    refused.some(({ index, failure }) => index === name && failure.document.code === workflows(name).code);
+  noteWorkflows(
+    output,
+    names.filter((name) => !alike(name)),
+    workflows,
+  );
   return worstExit(refused.map(({ failure }) => failure.exit));
 }
 

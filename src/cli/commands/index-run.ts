@@ -7,7 +7,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import { foreignRefusal } from '../foreign-run.ts';
 import { indexOf, indexWork, referenceOf } from '../index-work.ts';
-import { withTemporal } from '../temporal.ts';
+import { lookAtTemporal, withTemporal } from '../temporal.ts';
 
 export function indexRunCommand(): Command {
   return newCommand(
@@ -127,7 +127,7 @@ async function begin(
   if (begun?.kind !== 'begun') throw new Error('the process has begun nothing');
   // Its workflow may wait for a person, or for the log to grow. Where there is none, `retl index run` does the work.
   const { signalIndex } = await import('../../client/indexes.ts');
-  const running = await withTemporal(project, (temporal) => signalIndex(temporal, index, 'wake')).then(
+  const running = await lookAtTemporal(project, (temporal) => signalIndex(temporal, index, 'wake')).then(
     ({ kind }) => kind === 'sent',
     () => false,
   );

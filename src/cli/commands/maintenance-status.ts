@@ -14,7 +14,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { span } from '../progress-view.ts';
 import { readAllowed } from '../read-rights.ts';
 import { ago } from '../run-view.ts';
-import { withTemporal } from '../temporal.ts';
+import { lookAtTemporal } from '../temporal.ts';
 import { showCounts } from './maintenance-run.ts';
 
 export function maintenanceStatusCommand(): Command {
@@ -74,7 +74,7 @@ const NOTHING_SEEN: Seen = { state: { kind: 'none' }, schedule: null, progress: 
 /** `null`: Temporal cannot be asked; what waits in the journal is told all the same. */
 async function look(project: Project): Promise<Seen | null> {
   try {
-    return await withTemporal(project, async (temporal) => {
+    return await lookAtTemporal(project, async (temporal) => {
       const { maintenanceProgress, newestMaintenance } = await import('../../client/maintenance.ts');
       const newest = await newestMaintenance(temporal);
       const running = newest.state.kind === 'running' ? newest.state.workflowId : null;
