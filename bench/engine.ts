@@ -107,7 +107,8 @@ async function replay(url: string, journal: ReturnType<typeof openJournal>, n: n
     options: { url, replicas: 0 },
     holdsLog: false,
   });
-  const deps = { journal, artifacts: journalArtifacts(journal), builder: 'bench', now: () => Date.now() };
+  const artifacts = journalArtifacts(journal);
+  const deps = { journal, artifacts, builder: 'bench', now: () => Date.now(), warn: console.warn };
   const start = performance.now();
   const { kind } = await follow(deps, indexer);
   const seconds = (performance.now() - start) / 1000;

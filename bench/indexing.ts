@@ -86,7 +86,8 @@ async function oneRound(
   const journal = openJournal({ url, max: 4 });
   const indexer = postgresIndexer({ name: `bench-${kind.name}`, kind, url, schema: SCHEMA, holdsLog: false });
   try {
-    const deps = { journal, artifacts: journalArtifacts(journal), builder: 'bench', now: () => Date.now() };
+    const artifacts = journalArtifacts(journal);
+    const deps = { journal, artifacts, builder: 'bench', now: () => Date.now(), warn: console.warn };
     if ((await entryAt(journal, logPosition(goal))) === null) throw new Error('the log does not go that far');
     await rebuild(deps, indexer, logPosition(goal));
     const timed = timedPromotion(indexer);

@@ -41,7 +41,7 @@ const KINDS = { 'membership-search': membershipSearch, 'membership-history': mem
 export function indexDependencies(setup: WorkerSetup, journal: JournalPool): IndexDependencies {
   const settings = async () => expectValid(await loadBase(setup.projectDir));
   return {
-    replay: replayDeps(setup.projectDir, journal),
+    replay: replayDeps(setup, journal),
     logger: setup.logger,
     async open(name) {
       const { indexes, journal: kept } = await settings();
@@ -53,9 +53,15 @@ export function indexDependencies(setup: WorkerSetup, journal: JournalPool): Ind
   };
 }
 
-function replayDeps(projectDir: string, journal: JournalPool): ReplayDeps {
-  const builder = `${hostname()}:${process.pid}`;
-  return { journal, artifacts: projectArtifacts(projectDir, journal), builder, now: () => Date.now() };
+function replayDeps({ projectDir, logger }: WorkerSetup, journal: JournalPool): ReplayDeps {
+  return {
+    journal,
+    artifacts: projectArtifacts(projectDir, journal),
+    builder: `${hostname()}:${process.pid}`,
+    now: () => Date.now(),
+    // On stderr, which `retl index` leaves as it is.
+    warn: (message, fields) => logger.warn(message, fields),
+  };
 }
 
 /** Connects when it is first asked something. @throws RetlError `config.secret`, `index.misconfigured` */

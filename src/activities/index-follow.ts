@@ -42,8 +42,7 @@ function followWindow(deps: IndexDependencies, { index, windowMs }: FollowArgs):
   const until = performance.now() + windowMs;
   const stopped = () => cancellationSignal.aborted || performance.now() >= until;
   return withIndexer(deps, index, async (indexer) => {
-    const warn: ReplayDeps['warn'] = (message, fields) => deps.logger.warn(message, fields);
-    const followed = await follow({ ...deps.replay, warn }, indexer, stopped);
+    const followed = await follow(deps.replay, indexer, stopped);
     if (followed.kind === 'refused') return refused(followed);
     return { kind: followed.kind, ...(await placeOf(deps, followed)) };
   });

@@ -6,7 +6,7 @@
 
 import type { CheckpointMark, Refusal } from '../domain/checkpoint-validation.ts';
 import { stop } from '../domain/checkpoint-validation.ts';
-import { RetlError } from '../domain/errors.ts';
+import { type ErrorCode, RetlError } from '../domain/errors.ts';
 import { type BuildId, type LogPosition, logPosition, type Sha256, sha256FromHex } from '../domain/ids.ts';
 import type { ArtifactStore } from '../journal/artifact-store.ts';
 import { putCheckpoint } from '../journal/checkpoints.ts';
@@ -28,7 +28,7 @@ export interface ReplayDeps {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** Hears what does not stop the work. */
-  readonly warn?: (message: string, fields: { readonly [key: string]: string }) => void;
+  readonly warn: (message: string, fields: { readonly [key: string]: string }) => void;
   /** Effects of a page, where not those of {@link LogSource}. */
   readonly effects?: number;
 }
@@ -100,23 +100,29 @@ async function besideLive(
 async function liveTurn(deps: ReplayDeps, live: Replay, turn: Turn): Promise<boolean> {
   try {
     const ended = await live.run(turn.isOver);
+    if (typeof ended !== 'string') warnOfLive(deps, live.build, ended.code);
     return ended === 'end' || ended === 'more';
   } catch (error) {
     if (!(error instanceof RetlError)) throw error;
-    deps.warn?.('the live build cannot follow; the new one goes on', {
-      index: live.build.definition.name,
-      build: `${live.build.build}`,
-      code: error.code,
-    });
+    warnOfLive(deps, live.build, error.code);
     return false;
   }
+}
+
+/** What readers see stays as it is until the new build takes its place. */
+function warnOfLive({ warn }: ReplayDeps, { definition, build }: OwnBuild, code: ErrorCode): void {
+  const fields = { index: definition.name, build: `${build}`, code };
+  warn('the live build cannot follow; the new one goes on', fields);
 }
 
 /** `null`: there is none, or it cannot follow: it was rolled back, is of another schema version, or is refused. */
 async function liveBeside(deps: ReplayDeps, indexer: Indexer): Promise<Replay | null> {
   const live = (await indexer.builds()).find(({ state }) => state === 'live');
   if (live === undefined || live.mark === null || live.goal !== null) return null;
-  return (await mayGoOn(deps, indexer, live)) === null ? new Replay(deps, indexer, live) : null;
+  const refusal = await mayGoOn(deps, indexer, live);
+  if (refusal === null) return new Replay(deps, indexer, live);
+  warnOfLive(deps, live, refusal.code);
+  return null;
 }
 
 /** Ends after a while, or when the caller says stop. */

@@ -92,6 +92,12 @@ test(
     expect(await told('rebuild', 'people')).toMatchObject({ goal: null });
     await index('run', 'people', '--once');
     expect(await scene.shown('people')).toBe(await scene.expected());
+    // What readers see meanwhile is broken: that is told beside the result, as a worker's log has it.
+    await scene.tamper(`update ${SCHEMA}.index_build set entry_hash = 'sha256:' || repeat('ab', 32)`);
+    expect(await told('rebuild', 'people')).toMatchObject({ goal: null });
+    const { stdout, stderr } = await index('run', 'people', '--once', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({ end: 'caught-up', rows: '14' });
+    expect(stderr).toMatch(/\[WARN\] the live build cannot follow.*'people'.*'index\.log-diverged'/);
   },
   PATIENT_MS,
 );

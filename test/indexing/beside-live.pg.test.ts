@@ -109,13 +109,8 @@ test('a live build that is broken does not keep the rebuild that mends it from g
   );
   await expect(scene.follow(indexer)).rejects.toMatchObject({ code: 'index.misconfigured' });
   expect(await rebuild(scene.deps(), indexer)).toMatchObject({ kind: 'chosen' });
-  const told: unknown[] = [];
-  const warn = (_: string, { index, code }: { readonly [key: string]: string }) => told.push({ index, code });
-  expect(await follow({ ...scene.deps(), warn }, indexer)).toMatchObject({
-    kind: 'caught-up',
-    state: 'live',
-  });
-  expect(told).toEqual([{ index: 'people', code: 'index.misconfigured' }]);
+  expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up', state: 'live' });
+  expect(scene.warnings).toMatchObject([{ index: 'people', code: 'index.misconfigured' }]);
   expect(await scene.shown('people')).toBe(await scene.expected());
 });
 
@@ -144,4 +139,16 @@ test('while a log snapshot is read the lag is counted from its boundary, for who
   expect(await follow(scene.deps(), indexer, afterPages(1))).toMatchObject(loading);
   const { head, builds } = await indexStatus(scene.journal.runtime, indexer);
   expect(builds.map(({ position, lag }) => [position, lag?.positions])).toEqual([[null, head - boundary]]);
+});
+
+test('a live build that may not go on is told of as well, while the rebuild that its refusal asked for goes on', async () => {
+  const indexer = scene.indexer('people');
+  await scene.follow(indexer);
+  await scene.tamper(`update retl_index.index_build set entry_hash = 'sha256:' || repeat('ab', 32)`);
+  expect(await scene.follow(indexer)).toMatchObject({ kind: 'refused', code: 'index.log-diverged' });
+  expect(await rebuild(scene.deps(), indexer)).toMatchObject({ kind: 'chosen' });
+  expect(scene.warnings).toEqual([]);
+  expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up', state: 'live' });
+  expect(scene.warnings).toMatchObject([{ index: 'people', code: 'index.log-diverged' }]);
+  expect(await scene.shown('people')).toBe(await scene.expected());
 });

@@ -19,6 +19,8 @@ export const SCHEMA = 'retl_index';
 
 export class IndexScene {
   readonly #indexers = new Set<Indexer>();
+  /** What was heard of what does not stop the work. */
+  readonly warnings: { readonly [field: string]: string }[] = [];
 
   private constructor(readonly journal: TestJournal) {}
 
@@ -52,6 +54,7 @@ export class IndexScene {
       artifacts: journalArtifacts(journal),
       builder: 'tests',
       now: () => 1_700_000_000_000,
+      warn: (message, fields) => this.warnings.push({ message, ...fields }),
       effects,
     };
   }
