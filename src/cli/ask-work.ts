@@ -18,7 +18,7 @@ const member = z.object({
   mirror: z.string(),
   target: u64,
   identityHash: z.string(),
-  identity: z.string(),
+  identity: z.string().nullable(),
   payloadHash: z.string(),
   runId: u64,
   position: u64,

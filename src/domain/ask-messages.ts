@@ -41,7 +41,8 @@ export interface ToldMember {
   readonly mirror: string;
   readonly target: string;
   readonly identityHash: string;
-  readonly identity: string;
+  /** `null`: the journal has lost it. */
+  readonly identity: string | null;
   readonly payloadHash: string;
   readonly runId: string;
   readonly position: string;

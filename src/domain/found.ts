@@ -17,8 +17,8 @@ export interface FoundMember {
   readonly mirror: string;
   readonly target: bigint;
   readonly identityHash: Sha256;
-  /** Canonical JSON. */
-  readonly identity: string;
+  /** Canonical JSON; `null`: the journal has lost it. */
+  readonly identity: string | null;
   readonly payloadHash: Sha256;
   /** Of its last acceptance. */
   readonly run: bigint;
@@ -27,6 +27,11 @@ export interface FoundMember {
   /** Since when it is held without a break. */
   readonly since: LogPosition;
   readonly sinceAt: Date;
+}
+
+/** As an index has it, which makes no row of a member whose identity it was not given. */
+export interface IndexedMember extends FoundMember {
+  readonly identity: string;
 }
 
 /** `held`: how it stood when the history of the index begins; what was before has been compacted away. */

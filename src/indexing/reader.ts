@@ -5,11 +5,11 @@
  */
 
 import type { IndexDefinition } from '../domain/checkpoint-validation.ts';
-import type { FoundChange, FoundMember, Search } from '../domain/found.ts';
+import type { FoundChange, IndexedMember, Search } from '../domain/found.ts';
 import type { Sha256 } from '../domain/ids.ts';
 import type { OwnBuild } from './indexer.ts';
 
-export type { ChangeAction, FoundChange, FoundMember, Search } from '../domain/found.ts';
+export type { ChangeAction, FoundChange, IndexedMember, Search } from '../domain/found.ts';
 
 export type Answer<Found> =
   | {
@@ -36,7 +36,7 @@ export interface SearchReader extends Reader {
    * In order of identity hash and target, so that the mirrors of one identity stand together.
    * @throws RetlError `index.unavailable` or `index.misconfigured` where its system is away or refuses
    */
-  search(search: Search): Promise<Answer<FoundMember>>;
+  search(search: Search): Promise<Answer<IndexedMember>>;
 }
 
 /** An index of the kind `membership-history`. */

@@ -15,10 +15,9 @@ import {
   type TargetId,
   targetId,
 } from '../domain/ids.ts';
-import { big, flag, type Row, text } from './decode.ts';
+import { big, flag, type Row, text, textOrNull } from './decode.ts';
 import { JournalError } from './errors.ts';
-import { heldValues } from './held-members.ts';
-import { logHead, operationRows } from './log.ts';
+import { logHead, operationRows, operationsOf } from './log.ts';
 import { heldSince } from './member-changes.ts';
 import { type Holding, holdingOf } from './member-trace.ts';
 import { consistently, type Queryable, run } from './pool.ts';
@@ -204,14 +203,12 @@ async function candidatesQuery(
 
 async function told(db: Queryable, candidate: Candidate): Promise<FoundMember> {
   const { mirror, target, identityHash, holding } = candidate;
-  const sequence = BigInt(holding.sequence);
-  const values = await heldValues(db, [sequence]);
   const since = await heldSince(db, target, identityHash);
   return {
     mirror,
     target,
     identityHash,
-    identity: values.get(sequence)?.identity ?? '',
+    identity: await identityOf(db, BigInt(holding.sequence)),
     payloadHash: holding.payloadHash,
     run: BigInt(holding.runId),
     position: holding.position,
@@ -219,4 +216,11 @@ async function told(db: Queryable, candidate: Candidate): Promise<FoundMember> {
     since: since?.position ?? holding.position,
     sinceAt: since?.at ?? holding.since,
   };
+}
+
+/** `null`: no row that is left has it, which a journal that was not damaged always does. */
+async function identityOf(db: Queryable, sequence: bigint): Promise<string | null> {
+  const rows = await operationRows(db, runId(sequence >> 32n));
+  const [row] = await run(db, operationsOf(rows, 'upsert', 'o.sequence = $1'), [sequence]);
+  return row === undefined ? null : textOrNull(row, 'identity');
 }

@@ -147,6 +147,20 @@ test(
 );
 
 test(
+  'an identity that the journal has lost is told as lost, also to programs',
+  async () => {
+    await scene.tamper(`delete from retl.generation_1 where identity = '{"id":"k7"}'`);
+    const lost = ['{"id":"k7"}', '--mirror', 'plain', '--max-lag', '0'];
+    const { stdout, stderr, code } = await find(...lost);
+    expect(code, stderr).toBe(0);
+    expect(stdout).toMatch(/\nplain +\(lost\) +20/);
+    expect(stderr).toContain('The journal has lost the identity of 1 member. `retl log verify` says where');
+    expect(await told(...lost)).toMatchObject({ members: [{ mirror: 'plain', identity: null }] });
+  },
+  PATIENT_MS,
+);
+
+test(
   'leaks: who may not read values finds nobody, and what was typed is in no refusal',
   async () => {
     for (const who of ['inspector', 'worker']) {

@@ -4,9 +4,10 @@
  */
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { FoundMember } from '../../src/domain/found.ts';
 import { searchedText, type TextMatch } from '../../src/domain/identity-text.ts';
 import { type LogPosition, type Sha256, sha256FromHex } from '../../src/domain/ids.ts';
-import type { Answer, FoundMember, Search } from '../../src/indexing/reader.ts';
+import type { Answer, Search } from '../../src/indexing/reader.ts';
 import { logHead } from '../../src/journal/log.ts';
 import { IndexScene } from '../support/index-scene.ts';
 import { identityHash } from '../support/journal-run.ts';
@@ -74,7 +75,7 @@ export function describeSearch(name: string, open: (scene: IndexScene) => Promis
       mirrors: readonly string[] | null = null,
     ) =>
       (await ask({ text: searchedText(typed, match), mirrors })).found
-        .map(({ mirror, identity }) => `${mirror} ${identity.slice(0, 60)}`)
+        .map(({ mirror, identity }) => `${mirror} ${identity?.slice(0, 60)}`)
         .sort();
 
     test('says who is held, by which run, as of which position, and since when without a break', async () => {

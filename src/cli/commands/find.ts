@@ -3,6 +3,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { loadMirror } from '../../config/load.ts';
 import type { AskOrder, Source, ToldMember } from '../../domain/ask-messages.ts';
+import { ERROR_CODES } from '../../domain/errors.ts';
 import { searchedText } from '../../domain/identity-text.ts';
 import type { Sha256 } from '../../domain/ids.ts';
 import type { MirrorSettings } from '../../domain/settings.ts';
@@ -135,6 +136,9 @@ function tell(output: Output, answers: readonly AskAnswer[]): void {
   output.note(output.style('dim', sourceWords(end.source, passed)));
 }
 
+/** In the place of an identity. */
+const LOST = '(lost)';
+
 function show(output: Output, members: readonly ToldMember[], more: boolean): void {
   if (members.length === 0) {
     output.line('Nobody that is held has it.');
@@ -143,12 +147,17 @@ function show(output: Output, members: readonly ToldMember[], more: boolean): vo
   const now = Date.now();
   const rows = members.map(({ mirror, identity, sinceAt, runId, position }) => [
     mirror,
-    harmless(identity),
+    identity === null ? LOST : harmless(identity),
     `${sinceAt}, ${ago(new Date(sinceAt), now)}`,
     runId,
     position,
   ]);
   output.table([['MIRROR', 'IDENTITY', 'HELD SINCE', 'LAST RUN', 'POSITION'], ...rows]);
+  const lost = members.filter(({ identity }) => identity === null).length;
+  if (lost > 0)
+    output.note(
+      `The journal has lost the identity of ${counted(lost, 'member')}. ${ERROR_CODES['log.broken'].remedy}`,
+    );
   if (more)
     output.note(`These are the first ${counted(members.length, 'member')}; --limit shows more of them.`);
 }

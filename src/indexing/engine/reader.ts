@@ -9,7 +9,7 @@ import type { IndexDefinition } from '../../domain/checkpoint-validation.ts';
 import { identityHas, type SearchedText } from '../../domain/identity-text.ts';
 import { hexOf, logPosition, sha256FromHex } from '../../domain/ids.ts';
 import type { EngineName, Options } from '../../domain/settings.ts';
-import type { Answer, FoundMember, Search, SearchReader } from '../reader.ts';
+import type { Answer, IndexedMember, Search, SearchReader } from '../reader.ts';
 import { ask, type Engine, READER_PATIENCE, refusal, unavailable } from './ask.ts';
 import { type KeptBuild, readBuild } from './build-state.ts';
 import { openEngine } from './client.ts';
@@ -62,7 +62,7 @@ async function answer(
   place: Place,
   definition: IndexDefinition,
   search: Search,
-): Promise<Answer<FoundMember>> {
+): Promise<Answer<IndexedMember>> {
   let build = await liveBuild(engine, place);
   for (let looked = 1; ; looked += 1) {
     if (build === null) return { kind: 'not-built' };
@@ -116,9 +116,9 @@ async function membersOf(
   engine: Engine,
   index: string,
   search: Search,
-): Promise<readonly FoundMember[] | null> {
+): Promise<readonly IndexedMember[] | null> {
   const { hashes, text, limit } = search;
-  const found: FoundMember[] = [];
+  const found: IndexedMember[] = [];
   let after: readonly (string | number)[] | null = null;
   for (;;) {
     const hits: readonly z.infer<typeof hit>[] | null = await pageOf(engine, index, search, after);
@@ -177,7 +177,7 @@ function waysOf({ folded, match }: SearchedText): readonly object[] {
   return [way, { term: { _ignored: 'text.whole' } }];
 }
 
-function memberOf(row: z.infer<typeof hit>['_source']): FoundMember {
+function memberOf(row: z.infer<typeof hit>['_source']): IndexedMember {
   return {
     mirror: row.mirror,
     target: BigInt(row.target_id),

@@ -15,8 +15,8 @@ import type {
   Answer,
   ChangeAction,
   FoundChange,
-  FoundMember,
   HistoryReader,
+  IndexedMember,
   Search,
   SearchReader,
 } from '../reader.ts';
@@ -139,11 +139,11 @@ async function searchRows(
   { schema }: PostgresReaderOptions,
   { table }: KeptBuild,
   search: Search,
-): Promise<readonly FoundMember[]> {
+): Promise<readonly IndexedMember[]> {
   const { hashes, text: searched, limit } = search;
   const { text: declaration, values } = searchStatement(`${schema}.rows_${table}`, search);
   await query(client, declaration, values);
-  const found: FoundMember[] = [];
+  const found: IndexedMember[] = [];
   for (;;) {
     const page = await query(client, `fetch ${Math.min(PAGE, limit + 1)} from found`);
     const members = page.map(decodeMember);
@@ -157,7 +157,7 @@ async function searchRows(
   }
 }
 
-function decodeMember(row: Row): FoundMember {
+function decodeMember(row: Row): IndexedMember {
   return {
     mirror: text(row, 'mirror'),
     target: big(row, 'target_id'),
