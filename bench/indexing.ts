@@ -139,6 +139,11 @@ async function bareCopy(client: Client, url: string, scratch: string, kind: Tabl
   }
 }
 
+/** What is held to the goal. */
+export function heldReplays(measured: readonly Replayed[]): readonly (readonly ['replay', number])[] {
+  return measured.map(({ bare, replay }) => ['replay', bare / replay]);
+}
+
 export function renderReplay(measured: readonly Replayed[]): string {
   const f = (n: number) => n.toFixed(2);
   const lines = measured.map(

@@ -20,15 +20,16 @@ import { migrate } from '../src/journal/migrate.ts';
 import { type EngineMeasured, measureEngine } from './engine.ts';
 import { type Floor, fillSource, measureFloor, onServer } from './floor.ts';
 import { GOALS, hold } from './goals.ts';
-import { measureReplay, type Replayed, renderReplay } from './indexing.ts';
+import { heldReplays, measureReplay, type Replayed, renderReplay } from './indexing.ts';
 
 const { values } = parseArgs({
   options: {
     rows: { type: 'string', default: '1000000' },
     tries: { type: 'string', default: '3' },
     write: { type: 'boolean', default: true },
-    // The index in a search engine alone, without the floor and the other runs.
+    // Replay into one kind of index alone, without the floor and the other runs.
     engine: { type: 'boolean', default: false },
+    replay: { type: 'boolean', default: false },
   },
   allowNegative: true,
 });
@@ -68,6 +69,13 @@ async function main(): Promise<void> {
       hold([['engine', rateOf(engine)]]);
       return;
     }
+    if (values.replay) {
+      await measureRuns({ scratch, shop, stack }, 'bench-1', ROWS);
+      const replayed = await measureReplay(stack.workerUrl, scratch, TRIES);
+      console.log(renderReplay(replayed));
+      hold(heldReplays(replayed));
+      return;
+    }
     console.log(`${ROWS} rows; measuring the floor …`);
     const floor = await measureFloor(shop, scratch, TRIES);
     console.log(floor);
@@ -97,7 +105,7 @@ async function main(): Promise<void> {
       ['onePercent', onePercent],
       ['events', events],
       ['memory', (Math.max(...runs.map((m) => m.peakMb)) - small.peakMb) / Math.max(50, small.peakMb / 4)],
-      ...replayed.map(({ bare, replay }) => ['replay', bare / replay] as const),
+      ...heldReplays(replayed),
       ...(engine === null ? [] : [['engine', rateOf(engine)] as const]),
     ]);
   } finally {

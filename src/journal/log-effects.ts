@@ -43,9 +43,10 @@ export class EffectColumns {
     return this.changes.length;
   }
 
-  /** Whether all of them are additions: of members that nobody held before. */
-  get onlyAdditions(): boolean {
-    return !/[^a]/.test(this.changes);
+  countOf(action: EffectAction): number {
+    let count = 0;
+    for (let n = 0; n < this.count; n += 1) if (this.actionAt(n) === action) count += 1;
+    return count;
   }
 
   actionAt(index: number): EffectAction {

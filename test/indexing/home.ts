@@ -37,7 +37,7 @@ export const POSTGRES: IndexHome = {
       shown: (name) => scene.shown(name),
       async built() {
         const { rows } = await admin.query(
-          "select from pg_tables where schemaname = 'retl_index' and tablename like 'rows%'",
+          "select from pg_tables where schemaname = 'retl_index' and tablename ~ '^rows_[0-9]+$'",
         );
         return rows.length;
       },

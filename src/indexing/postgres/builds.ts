@@ -5,7 +5,7 @@
 
 import type { CheckpointMark, SnapshotMark } from '../../domain/checkpoint-validation.ts';
 import { buildId, type LogPosition, logPosition, sha256 } from '../../domain/ids.ts';
-import { big, bigOrNull, bytes, flag, number, type Row, text, textOrNull } from '../../journal/decode.ts';
+import { big, bigOrNull, bytes, number, type Row, text, textOrNull } from '../../journal/decode.ts';
 import type { NewBuild, OwnBuild } from '../indexer.ts';
 import { query } from './database.ts';
 
@@ -15,7 +15,8 @@ type Db = Parameters<typeof query>[0];
 export interface KeptBuild extends OwnBuild {
   /** Number of its table. */
   readonly table: bigint;
-  readonly keyed: boolean;
+  /** Changes that wait beside its rows; see late-changes.ts. */
+  readonly late: bigint;
 }
 
 /** @param schema quoted */
@@ -34,7 +35,7 @@ export const buildTable = (schema: string): string => `
     goal bigint, -- of a rollback
     loaded_target bigint, -- how far the log snapshot has been read
     loaded_hash bytea,
-    keyed boolean not null default false,
+    late bigint not null default 0, -- changes that wait beside the rows
     rows bigint not null default 0,
     position bigint, -- the checkpoint: null while the log snapshot is being read
     entry_hash text,
@@ -48,7 +49,7 @@ export const buildTable = (schema: string): string => `
 
 const SELECT = (schema: string) => `
   select table_id, build_id, state, index_name, schema_version, fingerprint, log_id::text as log_id, snapshot_id,
-    snapshot_boundary, snapshot_digest, goal, loaded_target, loaded_hash, keyed, rows, position, entry_hash, reference, previous
+    snapshot_boundary, snapshot_digest, goal, loaded_target, loaded_hash, late, rows, position, entry_hash, reference, previous
   from ${schema}.index_build`;
 
 /** @throws RetlError */
@@ -103,13 +104,13 @@ export async function insertBuild(db: Db, schema: string, build: NewBuild): Prom
 /** Writes what a batch has changed of a build that is locked. @throws RetlError */
 export async function writeBuild(db: Db, schema: string, build: KeptBuild): Promise<void> {
   const { mark, loaded } = build;
-  const sql = `update ${schema}.index_build set rows = $2, keyed = $3, loaded_target = $4, loaded_hash = $5, position = $6,
+  const sql = `update ${schema}.index_build set rows = $2, late = $3, loaded_target = $4, loaded_hash = $5, position = $6,
       entry_hash = $7, reference = $8, previous = $9, checkpoint_at = clock_timestamp()
     where table_id = $1`;
   await query(db, sql, [
     build.table,
     build.rows,
-    build.keyed,
+    build.late,
     loaded?.target ?? null,
     loaded?.identityHash ?? null,
     mark?.position ?? null,
@@ -141,7 +142,7 @@ function decode(row: Row): KeptBuild {
     ahead: null,
     rows: big(row, 'rows'),
     table: big(row, 'table_id'),
-    keyed: flag(row, 'keyed'),
+    late: big(row, 'late'),
   };
 }
 

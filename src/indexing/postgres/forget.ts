@@ -2,6 +2,7 @@
 
 import { inTransaction, openIndexDatabase, query } from './database.ts';
 import { quoted } from './indexer.ts';
+import { dropTables } from './late-changes.ts';
 
 export interface ForgottenPlace {
   /** Without references. */
@@ -28,8 +29,7 @@ export async function forgetBuilds({ url, schema: named }: ForgottenPlace, index
       );
       if (builds.length === 0) return 0;
       await query(client, `drop view if exists ${schema}.${quoted(index)}`);
-      for (const { table_id: id } of builds)
-        await query(client, `drop table if exists ${schema}.rows_${String(id)}`);
+      for (const { table_id: id } of builds) await dropTables(client, `${schema}.rows_${String(id)}`);
       return builds.length;
     });
   } finally {

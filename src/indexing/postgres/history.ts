@@ -26,17 +26,19 @@ export const membershipHistory: TableKind = {
   ],
   comparable: (boundary) => `position > ${boundary}`,
   take,
+  // Nothing of it is ever changed.
+  settle: async () => {},
 };
 
 async function take(client: IndexConnection, table: RowTable, batch: RowBatch): Promise<Taken> {
   if (batch.kind === 'members') {
     const rows = heldRows(batch);
     await copyRows(client, `${table.name} (${NAMES})`, rows);
-    return { grown: BigInt(rows.length), keyed: table.keyed };
+    return { grown: BigInt(rows.length), late: 0n };
   }
   const changes = new Changes();
   await copyBinary(client, `${table.name} (${CHANGE_NAMES})`, changes.rows(batch.entries));
-  return { grown: changes.count, keyed: table.keyed };
+  return { grown: changes.count, late: 0n };
 }
 
 /** At the position since which a member is held, with what it is held with at the boundary, by the last run that sent it. */

@@ -12,7 +12,8 @@ import { sha256Parts } from '../../journal/artifact-store.ts';
 import type { Applied, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../indexer.ts';
 import { buildTable, insertBuild, type KeptBuild, lockBuild, readBuilds, writeBuild } from './builds.ts';
 import { inTransaction, openIndexDatabase, query } from './database.ts';
-import { makeKeys, type TableKind } from './kind.ts';
+import { finishTable, type RowTable, type TableKind } from './kind.ts';
+import { dropTables } from './late-changes.ts';
 import { lookAt } from './look.ts';
 import { openScratch } from './scratch.ts';
 
@@ -130,16 +131,15 @@ async function apply(
   return inTransaction(pool, async (client) => {
     const kept = await lockBuild(client, schema, build);
     if (kept === null) return { kind: 'raced' };
-    const name = `${schema}.rows_${kept.table}`;
-    const taken =
+    const { grown, late } =
       batch.kind === 'begin'
-        ? { grown: 0n, keyed: kept.keyed }
-        : await kind.take(client, { name, keyed: kept.keyed }, batch);
-    const rows = kept.rows + taken.grown;
+        ? { grown: 0n, late: kept.late }
+        : await kind.take(client, tableOf(schema, kept), batch);
+    const rows = kept.rows + grown;
     const next: KeptBuild = {
       ...kept,
       rows,
-      keyed: taken.keyed,
+      late,
       loaded: batch.kind === 'members' ? batch.next : kept.loaded,
       // The artifact is durable before the row that refers to it commits; where that fails, it is an orphan, and harmless.
       ...(mark === null ? {} : { mark: await mark(rows), previous: kept.mark?.reference ?? null }),
@@ -149,19 +149,22 @@ async function apply(
   });
 }
 
+function tableOf(schema: string, { table, state, late, rows }: KeptBuild): RowTable {
+  return { name: `${schema}.rows_${table}`, keyed: state === 'live', late, rows };
+}
+
 async function promote(pool: pg.Pool, schema: string, kind: TableKind, build: OwnBuild): Promise<Applied> {
   const { name } = build.definition;
   return inTransaction(pool, async (client) => {
     const kept = await lockBuild(client, schema, build);
     if (kept === null) return { kind: 'raced' };
-    const table = `${schema}.rows_${kept.table}`;
-    if (!kept.keyed) await makeKeys(client, kind, table);
-    await query(client, `analyze ${table}`);
-    const state = `update ${schema}.index_build set state = $2, keyed = keyed or $2 = 'live' where index_name = $1`;
+    const table = tableOf(schema, kept);
+    if (!table.keyed) await finishTable(client, kind, table);
+    const state = `update ${schema}.index_build set state = $2, late = 0 where index_name = $1`;
     await query(client, `${state} and state = 'live'`, [name, 'retired']);
     await query(client, `${state} and table_id = $3`, [name, 'live', kept.table]);
-    await show(client, schema, name, `select ${kind.shown} from ${table}`);
-    return { kind: 'applied', build: { ...kept, state: 'live' } };
+    await show(client, schema, name, `select ${kind.shown} from ${table.name}`);
+    return { kind: 'applied', build: { ...kept, state: 'live', late: 0n } };
   });
 }
 
@@ -189,7 +192,7 @@ async function dropRetired(pool: pg.Pool, schema: string, name: string): Promise
   for (const { table_id: id } of waiting) {
     await inTransaction(pool, async (client) => {
       await query(client, "set local lock_timeout = '2s'");
-      await query(client, `drop table if exists ${schema}.rows_${String(id)}`);
+      await dropTables(client, `${schema}.rows_${String(id)}`);
       await query(client, `update ${schema}.index_build set dropped = true where table_id = $1`, [id]);
     }).catch(() => undefined);
   }

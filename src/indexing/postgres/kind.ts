@@ -8,14 +8,18 @@ export type RowBatch = Exclude<Batch, { readonly kind: 'begin' }>;
 /** The table of one build; its name is made of numbers only, or is a temporary table's. */
 export interface RowTable {
   readonly name: string;
-  /** Whether its keys are there. A fresh build is loaded without, and gets them when it needs them. */
+  /** A fresh build is loaded without keys, and gets them when it is finished; the live one has them. */
   readonly keyed: boolean;
+  /** Changes that wait beside the rows of a build without keys; see late-changes.ts. */
+  readonly late: bigint;
+  /** How many rows it comes to hold with these. */
+  readonly rows: bigint;
 }
 
 export interface Taken {
   /** By how many the rows have become more. */
   readonly grown: bigint;
-  readonly keyed: boolean;
+  readonly late: bigint;
 }
 
 export interface TableKind {
@@ -32,6 +36,8 @@ export interface TableKind {
   comparable(boundary: bigint): string;
   /** Takes a batch in. @throws RetlError */
   take(client: IndexConnection, table: RowTable, batch: RowBatch): Promise<Taken>;
+  /** Has changes that wait beside the rows become rows: whoever reads these is to see all. @throws RetlError */
+  settle(client: IndexConnection, table: RowTable): Promise<void>;
 }
 
 /** A million rows are sorted in memory, where the server has less for such work; for the rest of the transaction. */
@@ -39,8 +45,10 @@ const SORT_MEMORY = `
   select set_config('maintenance_work_mem', '256MB', true)
   where pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes('256MB')`;
 
-/** Makes the keys of a table that was loaded without, in a transaction. @throws RetlError */
-export async function makeKeys(client: IndexConnection, kind: TableKind, table: string): Promise<void> {
+/** Makes a table that was loaded without keys one that readers can ask, in a transaction. @throws RetlError */
+export async function finishTable(client: IndexConnection, kind: TableKind, table: RowTable): Promise<void> {
+  await kind.settle(client, table);
   await query(client, SORT_MEMORY);
-  for (const statement of kind.keys(table)) await query(client, statement);
+  for (const statement of kind.keys(table.name)) await query(client, statement);
+  await query(client, `analyze ${table.name}`);
 }

@@ -25,7 +25,7 @@ export async function openScratch(of: ScratchOf): Promise<Scratch> {
   const client = await of.pool.connect().catch((error: unknown) => {
     throw indexError(error);
   });
-  let table: RowTable = { name: TABLE, keyed: false };
+  let table: RowTable = { name: TABLE, keyed: false, late: 0n, rows: 0n };
   try {
     await query(client, `create temporary table retl_scratch (${of.kind.columns})`);
   } catch (error) {
@@ -36,18 +36,22 @@ export async function openScratch(of: ScratchOf): Promise<Scratch> {
     async apply(batch: Batch) {
       if (batch.kind === 'begin') return;
       await query(client, 'begin');
-      const { keyed } = await of.kind.take(client, table, batch);
+      const { grown, late } = await of.kind.take(client, table, batch);
       await query(client, 'commit');
-      table = { ...table, keyed };
+      table = { ...table, late, rows: table.rows + grown };
     },
     async compare(position: LogPosition) {
+      await query(client, 'begin');
+      await of.kind.settle(client, table);
+      await query(client, 'commit');
+      table = { ...table, late: 0n };
       await query(client, 'begin isolation level repeatable read');
       const compared = await compareAt(client, of, position);
       await query(client, 'commit');
       return compared;
     },
     async close() {
-      await client.query('rollback; drop table if exists pg_temp.retl_scratch').catch(() => {});
+      await client.query('rollback; discard temporary').catch(() => {});
       client.release(true);
     },
   };

@@ -1,23 +1,39 @@
 /**
  * The kind `membership-search`: who is in which mirror, since when, by which run. A row is a member as it is held, with the
- * values of its identity, folded, by which it is found. As long as a fresh build meets nothing but additions they are loaded
- * straight, without keys; from then on pages are folded to one change for each member, staged by COPY, and merged as sets.
+ * values of its identity, folded, by which it is found. A fresh build has no keys: additions are loaded straight, and what
+ * changes or takes members waits beside them (late-changes.ts). With keys, pages are folded to one change for each member,
+ * staged by COPY, and merged as sets.
  */
 
+import type { EffectAction } from '../../journal/log-effects.ts';
 import type { NamedEntry } from '../indexer.ts';
 import { knownIdentity } from '../known-identity.ts';
 import { timeText } from '../time-text.ts';
 import { BinaryRows, fixedFields } from './binary-rows.ts';
 import { copyBinary, copyBytes, copyRows, copyText, type IndexConnection, query } from './database.ts';
-import { makeKeys, type RowBatch, type RowTable, type TableKind, type Taken } from './kind.ts';
+import type { RowBatch, RowTable, TableKind, Taken } from './kind.ts';
+import { isMuch, lateTable, settle } from './late-changes.ts';
 import { copyWords, keptWords, WORD_COLUMNS, WORD_NAMES, wordKeys } from './words.ts';
 
 const COLUMNS = `target_id bigint not null, mirror text not null, identity_hash bytea not null, identity text not null,
   payload_hash bytea not null, run_id bigint not null, since bigint not null, since_at timestamptz not null,
   position bigint not null, accepted_at timestamptz not null, ${WORD_COLUMNS}`;
 
-const NAMES = `target_id, mirror, identity_hash, identity, payload_hash, run_id, since, since_at, position, accepted_at,
-  ${WORD_NAMES}`;
+const NAME_LIST = [
+  ...[
+    'target_id',
+    'mirror',
+    'identity_hash',
+    'identity',
+    'payload_hash',
+    'run_id',
+    'since',
+    'since_at',
+    'position',
+  ],
+  ...['accepted_at', ...WORD_NAMES],
+];
+const NAMES = NAME_LIST.join(', ');
 
 export const membershipSearch: TableKind = {
   name: 'membership-search',
@@ -31,22 +47,45 @@ export const membershipSearch: TableKind = {
   ],
   comparable: () => 'true',
   take,
+  settle: (client, table) => settle(client, table, NAME_LIST),
 };
 
 async function take(client: IndexConnection, table: RowTable, batch: RowBatch): Promise<Taken> {
   if (batch.kind === 'members') {
     const held = heldRows(batch);
     await copyRows(client, `${table.name} (${NAMES})`, held);
-    return { grown: BigInt(held.length), keyed: table.keyed };
+    return { grown: BigInt(held.length), late: table.late };
   }
   const { entries } = batch;
-  // Whoever is added is held by nobody before.
-  if (!table.keyed && entries.every(({ columns }) => columns.onlyAdditions)) {
-    await copyBinary(client, `${table.name} (${ADDED_NAMES})`, addedRows(entries));
-    return { grown: BigInt(entries.reduce((n, { columns }) => n + columns.count, 0)), keyed: false };
-  }
-  if (!table.keyed) await makeKeys(client, membershipSearch, table.name);
-  return { grown: await merge(client, table.name, folded(entries)), keyed: true };
+  return table.keyed
+    ? { grown: await merge(client, table.name, folded(entries)), late: 0n }
+    : load(client, table, entries);
+}
+
+/** Whoever is added is held by nobody before. */
+async function load(
+  client: IndexConnection,
+  table: RowTable,
+  entries: readonly NamedEntry[],
+): Promise<Taken> {
+  const added = countOf(entries, 'add');
+  const changes = entries.reduce((n, { columns }) => n + columns.count, -added);
+  const grown = BigInt(added - countOf(entries, 'remove'));
+  if (added > 0) await copyBinary(client, `${table.name} (${LOADED_NAMES})`, loadedRows(entries, isAddition));
+  if (changes === 0) return { grown, late: table.late };
+  const late = await lateTable(client, table, COLUMNS);
+  await copyBinary(client, `${late} (${LOADED_NAMES})`, loadedRows(entries, isLate));
+  const next = { ...table, late: table.late + BigInt(changes), rows: table.rows + grown };
+  if (!isMuch(next)) return { grown, late: next.late };
+  await settle(client, next, NAME_LIST);
+  return { grown, late: 0n };
+}
+
+const isAddition = (action: EffectAction): boolean => action === 'add';
+const isLate = (action: EffectAction): boolean => action !== 'add';
+
+function countOf(entries: readonly NamedEntry[], action: EffectAction): number {
+  return entries.reduce((n, { columns }) => n + columns.countOf(action), 0);
 }
 
 function heldRows(batch: Extract<RowBatch, { kind: 'members' }>): readonly string[] {
@@ -63,22 +102,29 @@ function heldRows(batch: Extract<RowBatch, { kind: 'members' }>): readonly strin
   );
 }
 
-const ADDED_NAMES = `target_id, mirror, run_id, since, since_at, position, accepted_at, identity_hash, payload_hash,
-  identity, ${WORD_NAMES}`;
+const LOADED_NAMES = `target_id, mirror, run_id, since, since_at, position, accepted_at, identity_hash, payload_hash,
+  identity, ${WORD_NAMES.join(', ')}`;
 
-function* addedRows(entries: readonly NamedEntry[]): Generator<Buffer> {
+/** Of the effects that are `wanted`; one that removes its member has no payload. */
+function* loadedRows(
+  entries: readonly NamedEntry[],
+  wanted: (action: EffectAction) => boolean,
+): Generator<Buffer> {
   const rows = new BinaryRows();
   for (const { entry, mirror, columns } of entries) {
     const { position, run, target } = entry;
     const at = { micros: entry.recordedAt };
     const fixed = fixedFields([target, mirror, run, position, at, position, at]);
     for (let n = 0; n < columns.count; n += 1) {
+      const action = columns.actionAt(n);
+      if (!wanted(action)) continue;
       const identity = knownIdentity(columns.identities?.[n], position);
       const [word = '', ...more] = keptWords(identity);
       rows.row(12);
       rows.fixed(fixed);
       rows.bytes(columns.identityHashes, 32 * n, 32 * n + 32);
-      rows.bytes(columns.payloadHashes, 32 * n, 32 * n + 32);
+      if (action === 'remove') rows.nothing();
+      else rows.bytes(columns.payloadHashes, 32 * n, 32 * n + 32);
       rows.text(identity);
       rows.text(word);
       if (more.length === 0) rows.nothing();

@@ -5,7 +5,7 @@ import { copyText } from './database.ts';
 
 /** The first value, for nearly all identities have but one, and the others, where there are any. */
 export const WORD_COLUMNS = 'word text collate "C" not null, more text[] collate "C"';
-export const WORD_NAMES = 'word, more';
+export const WORD_NAMES = ['word', 'more'];
 
 /** An index has no room for more than some 2,700 bytes. What a longer value goes on with is compared when it is found. */
 const KEPT = 200;
