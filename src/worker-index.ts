@@ -19,7 +19,6 @@ import { MEMBERSHIP_SEARCH } from './indexing/engine/form.ts';
 import { engineIndexer } from './indexing/engine/indexer.ts';
 import { indexStatus } from './indexing/index-status.ts';
 import type { Indexer } from './indexing/indexer.ts';
-import { type ForgottenPlace, forgetBuilds } from './indexing/postgres/forget.ts';
 import { membershipHistory } from './indexing/postgres/history.ts';
 import { postgresIndexer } from './indexing/postgres/indexer.ts';
 import { membershipSearch } from './indexing/postgres/search.ts';
@@ -28,10 +27,10 @@ import { follow, type ReplayDeps } from './indexing/replay.ts';
 import { verifyCheckpoints } from './indexing/verify-checkpoints.ts';
 import { verifyIndex } from './indexing/verify-index.ts';
 import { buildOf, everyBuild, everyCheckpoint, recordsOf } from './journal/checkpoints.ts';
-import { compactionHolds, releaseCompaction } from './journal/compaction.ts';
 import { JournalError } from './journal/errors.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { projectArtifacts } from './worker-artifacts.ts';
+import { forgotten } from './worker-forget.ts';
 import { withJournal } from './worker-journal.ts';
 import type { WorkerSetup } from './worker-setup.ts';
 
@@ -97,10 +96,12 @@ export async function indexVerb(
   };
   try {
     const base = expectValid(await loadBase(setup.projectDir));
-    const work = async (journal: JournalPool, url: string): Promise<void> => {
+    const work = async (journal: JournalPool, journalUrl: string): Promise<void> => {
       const deps = indexDependencies(setup, journal);
+      const { projectDir } = setup;
+      const place = { projectDir, retired: base.retiredIndexes, journalUrl, schema: argument };
       if (verb === 'show') say(await shown(deps.replay, name));
-      else if (verb === 'forget') say(await forgotten(journal, { url, schema: argument }, name));
+      else if (verb === 'forget') say(await forgotten(journal, { ...place, name }));
       else
         await ofEach(name === '' ? await deps.names() : [name], say, async (index, sayOf) => {
           const indexer = await deps.open(index);
@@ -135,14 +136,6 @@ async function ofEach(
 function endWithReader(error: NodeJS.ErrnoException): void {
   if (error.code !== 'EPIPE') throw error;
   process.exit(1);
-}
-
-/** Its builds first: where that fails, the log is still held back for what is left. */
-async function forgotten(journal: JournalPool, place: ForgottenPlace, index: string): Promise<IndexLine> {
-  const held = (await compactionHolds(journal)).find((hold) => hold.index === index)?.position ?? null;
-  const builds = await forgetBuilds(place, index);
-  await releaseCompaction(journal, index);
-  return { kind: 'forgotten', index, builds, held };
 }
 
 function toldError(error: unknown): IndexLine {

@@ -67,6 +67,7 @@ const line = z.discriminatedUnion('kind', [
     kind: z.literal('forgotten'),
     index: z.string(),
     builds: z.number(),
+    foreign: z.number(),
     held: u64.nullable(),
   }),
   z.object({

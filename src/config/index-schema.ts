@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { INDEX_NAME } from '../domain/index-messages.ts';
-import type { EngineSettings, IndexSettings } from '../domain/settings.ts';
+import type { EngineSettings, IndexSettings, ProjectSettings } from '../domain/settings.ts';
 import { REFERENCE_FORMS } from './secrets.ts';
 import { isKnownPlainHttp, mayBeCertificate, mayBeHttpUrl } from './url-text.ts';
 
@@ -80,6 +80,14 @@ const indexInput = z.strictObject({
         'true or false: whether the log is kept from compaction, so that a new build has all of it; true for membership-history, false for membership-search where left out',
     })
     .optional(),
+  retired: z
+    .boolean()
+    .meta({
+      description:
+        'true or false: whether nobody shall follow it or ask it any more, so that `retl index forget` can drop it where it lives',
+      default: false,
+    })
+    .optional(),
 });
 
 type IndexInput = z.infer<typeof indexInput>;
@@ -154,25 +162,32 @@ export const indexesInput = z
       .describe('a name of lower-case letters, digits and `-`, at most 63, not beginning with `-`'),
     indexInput
       .check(fitting)
-      .describe('{kind, url, schema, hold_log}, in a search engine {kind, engine, url, …}'),
+      .describe('{kind, url, schema, hold_log, retired}, in a search engine {kind, engine, url, …}'),
   )
   .describe('what is derived from the log, by name');
 
-export function indexSettings(input: z.infer<typeof indexesInput> | undefined): readonly IndexSettings[] {
-  return Object.entries(input ?? {})
-    .map(([name, index]) => {
-      const { kind, url, schema, hold_log } = index;
-      const engine = engineOf(index);
-      return {
-        name,
-        kind,
-        url: engine === null ? (url ?? null) : null,
-        schema: schema ?? DEFAULT_SCHEMA,
-        engine,
-        holdsLog: hold_log ?? kind === 'membership-history',
-      };
-    })
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
+export function indexSettings(
+  input: z.infer<typeof indexesInput> | undefined,
+): Pick<ProjectSettings, 'indexes' | 'retiredIndexes'> {
+  const written = Object.entries(input ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+  const those = (retired: boolean) =>
+    written
+      .filter(([, index]) => (index.retired ?? false) === retired)
+      .map(([name, index]) => settingsOf(name, index));
+  return { indexes: those(false), retiredIndexes: those(true) };
+}
+
+function settingsOf(name: string, index: IndexInput): IndexSettings {
+  const { kind, url, schema, hold_log } = index;
+  const engine = engineOf(index);
+  return {
+    name,
+    kind,
+    url: engine === null ? (url ?? null) : null,
+    schema: schema ?? DEFAULT_SCHEMA,
+    engine,
+    holdsLog: hold_log ?? kind === 'membership-history',
+  };
 }
 
 function engineOf(index: IndexInput): EngineSettings | null {

@@ -37,7 +37,14 @@ export const PROJECT_FILE = 'retl.yaml';
 /** `retl.yaml` alone: enough to reach the journal and Temporal while a mirror or a connection is broken. */
 export type BaseSettings = Pick<
   ProjectSettings,
-  'journal' | 'temporal' | 'metrics' | 'indexes' | 'artifacts' | 'maintenance' | 'environment'
+  | 'journal'
+  | 'temporal'
+  | 'metrics'
+  | 'indexes'
+  | 'retiredIndexes'
+  | 'artifacts'
+  | 'maintenance'
+  | 'environment'
 >;
 
 export interface Base {
@@ -236,7 +243,7 @@ function baseSettings(input: ProjectInputFile, environment: string | null): Base
     journal,
     temporal,
     metrics: metricsSettings(input.metrics),
-    indexes: indexSettings(input.indexes),
+    ...indexSettings(input.indexes),
     artifacts: artifactSettings(input.artifacts),
     maintenance: maintenanceSettings(input.maintenance),
     environment,

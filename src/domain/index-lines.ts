@@ -69,6 +69,8 @@ export type IndexLine =
       readonly index: string;
       /** Dropped with their rows. */
       readonly builds: number;
+      /** Of the same name there, from another journal: they stay. */
+      readonly foreign: number;
       /** The position after which the log was kept for it; `null`: it was not held back. */
       readonly held: bigint | null;
     }

@@ -186,6 +186,8 @@ export interface ProjectSettings {
   readonly metrics: MetricsSettings;
   /** In order of their names. */
   readonly indexes: readonly IndexSettings[];
+  /** Nobody follows or asks them any more: they are to be forgotten, and still say where they live. */
+  readonly retiredIndexes: readonly IndexSettings[];
   readonly artifacts: ArtifactSettings;
   readonly maintenance: MaintenanceSettings;
   readonly connections: { readonly [name: string]: ConnectionSettings };

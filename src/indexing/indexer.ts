@@ -112,6 +112,14 @@ export interface Indexer {
   close(): Promise<void>;
 }
 
+/** What was taken away of an index. */
+export interface Forgotten {
+  /** Dropped with their rows. */
+  readonly builds: number;
+  /** Of the same name and place, from another journal's log: they stay. */
+  readonly foreign: number;
+}
+
 /** A second build that nobody sees and that leaves nothing behind. */
 export interface Scratch {
   apply(batch: Batch): Promise<void>;

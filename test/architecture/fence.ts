@@ -86,6 +86,7 @@ const COMPOSITION: { readonly [file: string]: { readonly never: readonly string[
   'worker.ts': { never: ['client', 'cli', 'dev'] },
   'worker-artifacts.ts': { never: ['client', 'cli', 'dev', 'activities'] },
   'worker-ask.ts': { never: ['client', 'cli', 'dev', 'activities'] },
+  'worker-forget.ts': { never: ['client', 'cli', 'dev', 'activities'] },
   'worker-index-metrics.ts': { never: ['client', 'cli', 'dev'] },
   'worker-index.ts': { never: ['client', 'cli', 'dev'] },
   'worker-baseline.ts': { never: ['client', 'cli', 'dev'] },

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { logPosition } from '../../src/domain/ids.ts';
 import { membershipHistory } from '../../src/indexing/postgres/history.ts';
+import { postgresIndexer } from '../../src/indexing/postgres/indexer.ts';
 import { beginCompaction } from '../../src/journal/compaction.ts';
 import { IndexScene, rows, SCHEMA } from '../support/index-scene.ts';
 import { createTestProject, type TestProject } from '../support/project.ts';
@@ -29,11 +30,12 @@ afterAll(async () => {
   await project.remove();
 });
 
-const forget = (...args: readonly string[]) =>
-  retl(['index', 'forget', 'changes', ...args], {
+const retlHere = (...args: readonly string[]) =>
+  retl(args, {
     cwd: project.folder,
-    env: { JOURNAL_URL: scene.journal.runtimeUrl },
+    env: { JOURNAL_URL: scene.journal.runtimeUrl, REPORTS_URL: scene.journal.adminUrl },
   });
+const forget = (...args: readonly string[]) => retlHere('index', 'forget', 'changes', ...args);
 
 test('one that is configured is kept; one that is not goes, once somebody has agreed, and its hold with it', async () => {
   for (const name of ['changes', 'others'])
@@ -44,9 +46,6 @@ test('one that is configured is kept; one that is not goes, once somebody has ag
     code: 2,
     stderr: expect.stringContaining('one of retl.yaml'),
   });
-  const where = { engine: 'opensearch', url: 'https://search.invalid', prefix: 'crm-' };
-  await project.write('retl.yaml', configuration({ changes: { kind: 'membership-search', ...where } }));
-  expect((await forget('--yes')).stderr).toContain('the indexes crm-changes-v*-b*');
   await project.write('retl.yaml', configuration({}));
   expect((await forget()).stderr).toContain('Nobody can be asked here');
   expect(await compaction()).toMatchObject({ kind: 'held', by: 'changes' });
@@ -64,5 +63,27 @@ test('one that is configured is kept; one that is not goes, once somebody has ag
   const again = await forget('--yes');
   expect(again).toMatchObject({ code: 3, stdout: '' });
   expect(again.stderr).toContain('There is nothing of the name changes');
-  expect(again.stderr).toContain('What lives elsewhere is left there');
+  expect(again.stderr).toContain('is found with `retired: true` in retl.yaml');
+}, 240_000);
+
+test('one that is retired goes from the database that retl.yaml says it lives in, and nobody follows it any more', async () => {
+  const url = scene.journal.adminUrl;
+  const changes = { kind: 'membership-history', url: `\${env:REPORTS_URL}`, schema: 'reports' };
+  const place = { name: 'changes', kind: membershipHistory, url, schema: 'reports', holdsLog: true };
+  const indexer = postgresIndexer(place);
+  await scene.follow(indexer);
+  await project.write('retl.yaml', configuration({ changes: { ...changes, retired: true } }));
+  const status = await retlHere('index', 'status', 'changes');
+  expect(status).toMatchObject({ stderr: expect.stringContaining('No index of this name is configured') });
+  expect(await forget('--yes', '--schema', 'retl_index')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('leave out `--schema`'),
+  });
+  expect(await forget('--yes')).toMatchObject({
+    code: 0,
+    stdout: 'changes: forgotten; 1 build dropped, the log was held back from 0 on\n',
+    stderr: expect.stringContaining('It can be taken out of retl.yaml now.'),
+  });
+  expect(await indexer.builds()).toEqual([]);
+  await indexer.close();
 }, 240_000);

@@ -73,3 +73,11 @@ test.each([
   expect(problems).toHaveLength(told.length);
   expect(problems.join()).not.toContain('canary');
 });
+
+test('one that is retired is none of those that are followed, and still says where it lives', async () => {
+  const written = `{ kind: membership-search, engine: opensearch, url: "\${env:SEARCH_URL}", prefix: retl-, retired: true }`;
+  const { indexes, retiredIndexes } = await settingsOf(files(written), { env });
+  expect(indexes).toEqual([]);
+  const options = { url: `\${env:SEARCH_URL}`, prefix: 'retl-' };
+  expect(retiredIndexes).toMatchObject([{ name: 'people', engine: { system: 'opensearch', options } }]);
+});

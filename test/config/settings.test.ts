@@ -15,6 +15,7 @@ test('a mirror is read into plain settings, its secrets left as references', asy
     temporal: { profile: null, address: null, namespace: null, taskQueue: 'retl-mirror' },
     metrics: { kind: 'off' },
     indexes: [],
+    retiredIndexes: [],
     artifacts: { current: { type: 'journal' }, former: [] },
     maintenance: {
       schedule: expect.objectContaining({ times: { kind: 'every', everyMs: 86_400_000 }, overlap: 'skip' }),

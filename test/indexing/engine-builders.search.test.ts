@@ -90,10 +90,7 @@ describe.skipIf(why !== null)(`an index in OpenSearch ${why ?? ''}`, () => {
         return null;
       },
     };
-    await expect(scene.follow(indexer)).rejects.toMatchObject({
-      code: 'index.unavailable',
-      details: { code: 'index_not_found_exception' },
-    });
+    expect(await scene.follow(indexer)).toMatchObject({ code: 'index.build-raced', remedy: 'stop' });
     front.knobs = {};
     expect(await place.engineIndexes()).toEqual([]);
     expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up' });

@@ -10,7 +10,7 @@ import type { Indexer } from '../../src/indexing/indexer.ts';
 import type { SearchReader } from '../../src/indexing/reader.ts';
 import type { IndexHome, IndexPlace, Version } from './home.ts';
 
-const QUICK: Patience = { tries: 4, firstMs: 20, longestMs: 100, budgetMs: 60_000 };
+export const QUICK: Patience = { tries: 4, firstMs: 20, longestMs: 100, budgetMs: 60_000 };
 
 /** What is done to the engine behind the indexer's back, over plain HTTP. */
 export class EnginePlace implements IndexPlace {

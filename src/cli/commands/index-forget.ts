@@ -1,4 +1,4 @@
-/** `retl index forget <index>`: lets an index go that was taken out of retl.yaml. */
+/** `retl index forget <index>`: lets an index go that is retired, or was taken out of retl.yaml. */
 
 import type { Command } from 'commander';
 import { RetlError } from '../../domain/errors.ts';
@@ -8,85 +8,120 @@ import { type Invocation, newCommand } from '../command.ts';
 import { confirm, YES_HELP } from '../confirm.ts';
 import { readSettings } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
-import { Refusal } from '../failures.ts';
+import { misused, Refusal } from '../failures.ts';
 import { indexWork } from '../index-work.ts';
 import { counted } from '../problems-view.ts';
 import { withTemporal } from '../temporal.ts';
+
+const HOME = 'retl_index';
 
 export function indexForgetCommand(): Command {
   return newCommand(
     {
       name: 'forget',
-      summary: 'let an index go that was taken out of retl.yaml',
+      summary: 'let an index go that is retired, or was taken out of retl.yaml',
       description:
-        'Stops its workflow, lets the log be compacted past it again, and drops its rows and its view where they live in the ' +
-        'journal’s database, schema `retl_index` unless --schema says otherwise. Elsewhere its rows are left: drop them there. Its ' +
-        'checkpoints stay in the journal, for audit.',
+        'Stops its workflow, drops its rows, and its view or alias, and lets the log be compacted past it again. With `retired: ' +
+        'true` in retl.yaml it goes where it lives, a search engine or another database; one that is not in retl.yaml any more ' +
+        'is looked for in the journal’s database. Its checkpoints stay in the journal, for audit.',
       examples: [['retl index forget people', 'shows what goes, and asks']],
     },
     forget,
   )
-    .argument('<index>', 'an index that retl.yaml had')
-    .option('--schema <name>', 'the schema of the journal’s database that it lives in', 'retl_index')
+    .argument('<index>', 'an index that retl.yaml had, or has with `retired: true`')
+    .option(
+      '--schema <name>',
+      `the schema of the journal’s database that it lived in, where retl.yaml does not say it any more (default: ${HOME})`,
+    )
     .option('--yes', YES_HELP);
 }
 
 async function forget(invocation: Invocation): Promise<ExitCode> {
-  const { output, project, args, options } = invocation;
+  const { output, project, options } = invocation;
+  const { index, retired } = await indexToForget(invocation);
+  const schema = String(options.schema ?? HOME);
+  const place = placeOf(retired, schema);
+  await confirm(
+    invocation,
+    `This drops the rows of the index ${index} in ${place}, and its hold on the log`,
+    'yes',
+  );
+  const stopped = await stop(invocation, index);
+  const [found] = await indexWork(project, 'forget', index, schema);
+  if (found?.kind !== 'forgotten') throw new Error('the process has not said what it let go');
+  const { kind: _, ...document } = found;
+  const { builds, foreign, held } = document;
+  if (builds === 0 && held === null && !stopped) throw nothingThere(index, place, foreign);
+  output.document({ ...document, stopped });
+  if (builds === 0) output.note(`No build of ${index} was in ${place}.${elsewhere(retired)}`);
+  if (foreign > 0) output.note(`${counted(foreign, 'build')} of another journal’s in ${place} stayed there.`);
+  const log = held === null ? 'the log was not held back' : `the log was held back from ${held} on`;
+  output.line(`${index}: forgotten; ${counted(builds, 'build')} dropped, ${log}`);
+  if (retired !== null) output.note(`It can be taken out of retl.yaml now.`);
+  return EXIT.ok;
+}
+
+interface ToForget {
+  readonly index: string;
+  /** `null`: retl.yaml does not know it. */
+  readonly retired: IndexSettings | null;
+}
+
+/** @throws RetlError `index.unknown`; Refusal */
+async function indexToForget({ project, args, options }: Invocation): Promise<ToForget> {
   const [index = ''] = args;
   if (!INDEX_NAME.test(index)) throw new RetlError('index.unknown', { index: index.slice(0, 63) });
-  const { indexes } = await readSettings(project);
-  const configured = indexes.find(({ name }) => name === index);
-  if (configured !== undefined)
+  const { indexes, retiredIndexes } = await readSettings(project);
+  if (indexes.some(({ name }) => name === index))
     throw new Refusal(
       EXIT.usage,
       'still-configured',
       `The index ${index} is one of retl.yaml.`,
-      `Take it out of \`indexes\` first, for all workers; \`retl index rebuild\` builds it anew.${leftElsewhere(configured)}`,
+      'Write `retired: true` beside its `kind` first, for all workers; `retl index rebuild` builds it anew.',
     );
-  const schema = String(options.schema);
-  await confirm(
-    invocation,
-    `This drops the rows of the index ${index} in ${schema}, and its hold on the log`,
-    'yes',
-  );
+  const retired = retiredIndexes.find(({ name }) => name === index) ?? null;
+  if (retired !== null && options.schema !== undefined)
+    throw misused('index forget', `retl.yaml says where ${index} lives: leave out \`--schema\`.`);
+  return { index, retired };
+}
+
+/** In words; a URL may hold a password. */
+function placeOf(retired: IndexSettings | null, schema: string): string {
+  if (retired === null) return `the schema ${schema} of the journal’s database`;
+  if (retired.engine !== null) {
+    const { prefix } = retired.engine.options;
+    const under = typeof prefix === 'string' ? `, prefix ${prefix}` : '';
+    return `the ${retired.engine.system} of its \`url\`${under}`;
+  }
+  return `the schema ${retired.schema} of ${retired.url === null ? 'the journal’s database' : 'the database of its `url`'}`;
+}
+
+/** Whether a workflow was told. */
+async function stop({ output, project }: Invocation, index: string): Promise<boolean> {
   const { signalIndex } = await import('../../client/indexes.ts');
-  const stopped = await withTemporal(project, (temporal) => signalIndex(temporal, index, 'stop')).then(
-    ({ kind }) => kind === 'sent',
-    () => null,
-  );
-  if (stopped === null)
+  try {
+    return (await withTemporal(project, (temporal) => signalIndex(temporal, index, 'stop'))).kind === 'sent';
+  } catch {
     output.note(
       'Temporal could not be asked: where the workflow of the index runs, it is refused from now on.',
     );
-  const [found] = await indexWork(project, 'forget', index, schema);
-  if (found?.kind !== 'forgotten') throw new Error('the process has not said what it let go');
-  if (found.builds === 0 && found.held === null && stopped !== true)
-    throw new Refusal(
-      EXIT.refused,
-      'nothing-to-forget',
-      `There is nothing of the name ${index}: no build in the schema ${schema} of the journal’s database, and no hold on the log.`,
-      'Check the name, and `--schema`. What lives elsewhere is left there: docs/indexes.md says what to drop.',
-    );
-  const { kind: _, ...document } = found;
-  output.document({ ...document, stopped: stopped === true });
-  const held =
-    found.held === null ? 'the log was not held back' : `the log was held back from ${found.held} on`;
-  if (found.builds === 0)
-    output.note(
-      `No build of ${index} was in the schema ${schema} of the journal’s database. What lives elsewhere is left there: docs/indexes.md says what to drop.`,
-    );
-  output.line(`${index}: forgotten; ${counted(found.builds, 'build')} dropped, ${held}`);
-  return EXIT.ok;
+    return false;
+  }
 }
 
-/** Where its rows are that this command cannot reach: once it is out of retl.yaml, nobody can say it any more. */
-function leftElsewhere({ name, schema, url, engine }: IndexSettings): string {
-  if (engine !== null) {
-    const { prefix } = engine.options;
-    const alias = `${typeof prefix === 'string' ? prefix : ''}${name}`;
-    return ` Its builds in ${engine.system} are left for you to delete after that: the indexes ${alias}-v*-b*, to which the alias ${alias} leads.`;
-  }
-  if (url === null) return '';
-  return ` Its rows are in the database of its \`url\`, schema ${schema}, and left for you to drop after that.`;
+function nothingThere(index: string, place: string, foreign: number): Refusal {
+  const others =
+    foreign === 0 ? '' : ` ${counted(foreign, 'build')} of another journal’s are there, and stay.`;
+  return new Refusal(
+    EXIT.refused,
+    'nothing-to-forget',
+    `There is nothing of the name ${index}: no build in ${place}, and no hold on the log.${others}`,
+    'Check the name, and `--schema`. What lived in a search engine or another database is found with `retired: true` in retl.yaml.',
+  );
+}
+
+function elsewhere(retired: IndexSettings | null): string {
+  return retired === null
+    ? ' What lived in a search engine or another database is found with `retired: true` in retl.yaml.'
+    : '';
 }

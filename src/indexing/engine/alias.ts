@@ -6,12 +6,9 @@
 import { z } from 'zod';
 import { RetlError } from '../../domain/errors.ts';
 import { ask, done, type Engine, refusal } from './ask.ts';
-import { type Directory, deleteIndex, type Place, readDirectory } from './directory.ts';
+import { aliasOf, type Directory, deleteIndex, type Place, readDirectory } from './directory.ts';
 import { HELD } from './form.ts';
-
-export const aliasOf = ({ prefix, name }: Place): string => `${prefix}${name}`;
-
-const meta = z.object({ retl: z.object({ index: z.string(), scratch: z.boolean() }) });
+import { madeIndexes, saidBy } from './made-here.ts';
 
 const mappings = z.record(
   z.string(),
@@ -22,12 +19,6 @@ const aliases = z.record(
   z.string(),
   z.object({ aliases: z.record(z.string(), z.object({ filter: z.unknown() }).partial()) }),
 );
-
-/** What an index says of itself; `null`: it is none of ours. */
-function isOurs(found: z.infer<typeof mappings>[string] | undefined, name: string): boolean {
-  const read = meta.safeParse(found?.mappings?._meta);
-  return read.success && read.data.retl.index === name && !read.data.retl.scratch;
-}
 
 /**
  * The indexes that the alias leads to; empty where there is none.
@@ -41,7 +32,8 @@ export async function aliased(engine: Engine, place: Place): Promise<readonly st
   if (answer.status !== 200 || !read.success) throw refusal(engine, answer.status, answer.body);
   const found = Object.keys(read.data);
   if (found.includes(alias)) throw taken(engine, 'name-taken');
-  if (!found.every((index) => isOurs(read.data[index], place.name))) throw taken(engine, 'alias-taken');
+  const isOurs = (index: string) => saidBy(read.data[index]?.mappings?._meta, place)?.scratch === false;
+  if (!found.every(isOurs)) throw taken(engine, 'alias-taken');
   return found;
 }
 
@@ -91,14 +83,6 @@ async function isFiltered(engine: Engine, place: Place, live: string): Promise<b
   return JSON.stringify(read.data[live]?.aliases[alias]?.filter) === JSON.stringify(HELD);
 }
 
-const settings = z.record(
-  z.string(),
-  z.object({
-    mappings: z.object({ _meta: z.unknown() }).partial().optional(),
-    settings: z.object({ index: z.object({ creation_date: z.string() }) }),
-  }),
-);
-
 const A_DAY_MS = 86_400_000;
 
 /**
@@ -108,15 +92,12 @@ const A_DAY_MS = 86_400_000;
  */
 export async function sweep(engine: Engine, place: Place, { live, building }: Directory): Promise<void> {
   if (live === null) return;
-  const pattern = `${aliasOf(place)}-v*-b*`;
-  const found = settings.safeParse(await done(engine, { method: 'GET', path: `/${pattern}` }));
-  if (!found.success) return;
-  const createdAt = (index: string) => Number(found.data[index]?.settings.index.creation_date ?? 0);
-  for (const [index, about] of Object.entries(found.data)) {
-    const read = meta.safeParse(about.mappings?._meta);
-    if (!read.success || read.data.retl.index !== place.name || [live, building].includes(index)) continue;
+  const found = await madeIndexes(engine, place);
+  const since = found.find(({ name }) => name === live)?.createdAt ?? 0;
+  for (const { name, scratch, createdAt } of found) {
+    if (name === live || name === building) continue;
     // A comparison may take long.
-    const grace = read.data.retl.scratch ? A_DAY_MS : 0;
-    if (createdAt(index) + grace < createdAt(live)) await deleteIndex(engine, index);
+    const grace = scratch ? A_DAY_MS : 0;
+    if (createdAt + grace < since) await deleteIndex(engine, name);
   }
 }

@@ -99,6 +99,9 @@ export function errorType(body: unknown): string | null {
   return typeof type === 'string' && /^[a-z][a-z0-9_]{2,80}$/.test(type) ? type : null;
 }
 
+/** The engine's name for an index that is not there. */
+export const INDEX_GONE = 'index_not_found_exception';
+
 /** An answer that nobody foresaw. A thing that is gone may be there again, or be begun anew, at the next call. */
 export function refusal({ client }: Engine, status: number, body: unknown): RetlError {
   const code = errorType(body) ?? `http-${status}`;

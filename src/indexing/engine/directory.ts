@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { RetlError } from '../../domain/errors.ts';
 import { ask, done, type Engine, errorType, refusal } from './ask.ts';
-import { compareAndSet, type Revision, readDocument, STATE_MAPPING } from './documents.ts';
+import { compareAndSet, deleteSeen, type Revision, readDocument, STATE_MAPPING } from './documents.ts';
 
 export interface Directory {
   /** The engine's index that readers see; `null`: none yet. */
@@ -24,6 +24,9 @@ export interface Place {
   /** Of the index. */
   readonly name: string;
 }
+
+/** By which readers ask for it. */
+export const aliasOf = ({ prefix, name }: Place): string => `${prefix}${name}`;
 
 const state = z.object({ live: z.string().nullable(), building: z.string().nullable() });
 
@@ -51,6 +54,11 @@ export async function writeDirectory(
     building,
   });
   return written.kind === 'raced' ? null : { ...next, revision: written.revision };
+}
+
+/** Takes its word of an index away; `false`: somebody else has changed it. @throws RetlError */
+export async function deleteWord(engine: Engine, place: Place, { revision }: Directory): Promise<boolean> {
+  return revision === null || deleteSeen(engine, directoryAlias(place), place.name, revision);
 }
 
 /** Makes the index of the directory where there is none. @throws RetlError */

@@ -83,6 +83,24 @@ export async function compareAndSet(
   }
 }
 
+/**
+ * Deletes a document where it still is as it was seen; one that is gone is as good. `false`: somebody else has changed it.
+ * @throws RetlError
+ */
+export async function deleteSeen(
+  engine: Engine,
+  index: string,
+  id: string,
+  seen: Revision,
+): Promise<boolean> {
+  const query = { if_seq_no: seen.seqNo, if_primary_term: seen.primaryTerm };
+  const { status, body } = await ask(engine, { method: 'DELETE', path: `/${index}/_doc/${id}`, query });
+  if (status === 200 || status === 404) return true;
+  // Sent again after a lost answer, it finds nothing to be as it was seen.
+  if (status === 409) return (await readDocument(engine, index, id)) === null;
+  throw refusal(engine, status, body);
+}
+
 function written(engine: Engine, { status, body }: Answer): Revision {
   const read = put.safeParse(body);
   if ((status !== 200 && status !== 201) || !read.success) throw refusal(engine, status, body);

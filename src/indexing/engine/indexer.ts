@@ -7,12 +7,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { RetlError } from '../../domain/errors.ts';
 import type { EngineName, Options } from '../../domain/settings.ts';
 import type { Applied, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../indexer.ts';
-import { aliased, aliasOf, healAlias, swapAlias, sweep } from './alias.ts';
+import { aliased, healAlias, swapAlias, sweep } from './alias.ts';
 import { applyBatch } from './apply.ts';
-import { done, type Engine, PATIENCE, type Patience } from './ask.ts';
+import { done, type Engine, INDEX_GONE, PATIENCE, type Patience } from './ask.ts';
 import { createBuild, type KeptBuild, readBuild, writeAlias } from './build-state.ts';
 import { openEngine } from './client.ts';
 import {
+  aliasOf,
   createIndex,
   type Directory,
   deleteIndex,
@@ -130,13 +131,29 @@ class EngineIndexer implements Indexer {
 
   async apply(build: OwnBuild, batch: Batch, mark: MakeMark | null): Promise<Applied> {
     const kept = await this.#kept(build);
-    return kept === null ? { kind: 'raced' } : applyBatch(this.engine, kept, batch, mark, this.#holder);
+    if (kept === null) return { kind: 'raced' };
+    return this.#unlessGone(kept, () => applyBatch(this.engine, kept, batch, mark, this.#holder));
   }
 
   async promote(build: OwnBuild): Promise<Applied> {
-    const { engine, place } = this;
     const kept = await this.#kept(build);
     if (kept === null) return { kind: 'raced' };
+    return this.#unlessGone(kept, () => this.#promoted(kept));
+  }
+
+  /** A build that was taken away while it was worked on is lost, as one that another builder has moved on is. */
+  async #unlessGone({ engineIndex, state }: KeptBuild, work: () => Promise<Applied>): Promise<Applied> {
+    try {
+      return await work();
+    } catch (error) {
+      const isMissing = error instanceof RetlError && error.details.code === INDEX_GONE;
+      if (isMissing && (await readBuild(this.engine, engineIndex, state)) === null) return { kind: 'raced' };
+      throw error;
+    }
+  }
+
+  async #promoted(kept: KeptBuild): Promise<Applied> {
+    const { engine, place } = this;
     const { engineIndex } = kept;
     await done(engine, {
       method: 'PUT',

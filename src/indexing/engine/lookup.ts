@@ -1,7 +1,7 @@
 /** Since when members are held, asked by their ids: what was written a moment ago is found, refreshed or not. */
 
 import { z } from 'zod';
-import { ask, type Engine, refusal, unavailable } from './ask.ts';
+import { ask, type Engine, errorType, refusal, unavailable } from './ask.ts';
 import type { Since } from './rows.ts';
 
 const PAGE = 5_000;
@@ -29,7 +29,7 @@ export async function sinceOf(
     const page = ids.slice(from, from + PAGE);
     for (const { _id: id, _source: source, error } of await docsOf(engine, index, page)) {
       // A shard that cannot be asked is no reason to say that a member was not held.
-      if (error !== undefined) throw unavailable(engine.client.system, 'item-failed');
+      if (error !== undefined) throw unavailable(engine.client.system, errorType({ error }) ?? 'item-failed');
       if (source?.gone === false && source.since !== undefined && source.since_at !== undefined)
         found.set(id, { position: source.since, at: source.since_at });
     }

@@ -10,7 +10,7 @@ import { identityHas, type SearchedText } from '../../domain/identity-text.ts';
 import { hexOf, logPosition, sha256FromHex } from '../../domain/ids.ts';
 import type { EngineName, Options } from '../../domain/settings.ts';
 import type { Answer, IndexedMember, Search, SearchReader } from '../reader.ts';
-import { ask, type Engine, READER_PATIENCE, refusal, unavailable } from './ask.ts';
+import { ask, type Engine, INDEX_GONE, READER_PATIENCE, refusal, unavailable } from './ask.ts';
 import { type KeptBuild, readBuild } from './build-state.ts';
 import { openEngine } from './client.ts';
 import { type Place, readDirectory } from './directory.ts';
@@ -76,8 +76,7 @@ async function answer(
       const { limit } = search;
       return { kind: 'answered', build, found: found.slice(0, limit), more: found.length > limit };
     }
-    if (found === null && looked >= LOOKS)
-      throw unavailable(engine.client.system, 'index_not_found_exception');
+    if (found === null && looked >= LOOKS) throw unavailable(engine.client.system, INDEX_GONE);
     build = after;
   }
 }
