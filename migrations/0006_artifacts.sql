@@ -134,8 +134,9 @@ $$;
 
 -- Records a checkpoint of a build, by compare-and-set: p_previous is the newest one that its builder knows of (null: none).
 --
--- Returns jsonb: {kind: recorded}, {kind: repeated}: it stood there already, exactly so;
---   {kind: raced, position, reference}: the newest is another one, for another builder was faster;
+-- Returns jsonb: {kind: recorded}, {kind: repeated}: it is the newest already, exactly so;
+--   {kind: raced, position, reference}: the newest is another one, for another builder was faster, or the caller's index has
+--     been set back: also where this one was recorded before the newest, for what follows it is not the caller's any more;
 --   {kind: not-later, position}: of the newest, which this one is not past;
 --   {kind: other-log | diverged | ahead, head}: the log is not the one that the builder has read; {kind: no-such-build}
 create function retl.put_checkpoint(p_build bigint, p_position bigint, p_reference bytea, p_previous bytea, p_log uuid,
@@ -170,12 +171,10 @@ begin
     return jsonb_build_object('kind', 'diverged', 'head', h.position::text);
   end if;
 
-  if exists (select from retl.checkpoint where build_id = p_build and position = p_position and reference = p_reference
-               and previous is not distinct from p_previous) then
-    return jsonb_build_object('kind', 'repeated');
-  end if;
   select * into c from retl.checkpoint where build_id = p_build order by position desc limit 1;
-  if c.reference is distinct from p_previous then
+  if c.position = p_position and c.reference = p_reference and c.previous is not distinct from p_previous then
+    return jsonb_build_object('kind', 'repeated');
+  elsif c.reference is distinct from p_previous then
     return jsonb_build_object('kind', 'raced', 'position', c.position::text, 'reference', encode(c.reference, 'hex'));
   elsif c.position >= p_position then
     return jsonb_build_object('kind', 'not-later', 'position', c.position::text);

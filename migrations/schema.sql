@@ -670,7 +670,7 @@ function retl.pruned_receipt()
 function retl.put_artifact(p_reference bytea, p_type text, p_bytes bytea)
   returns jsonb, language plpgsql, security definer, body sha256:c011ee05bb80782683c78548e221c703643448b915b1f581dd40396be9af9f02
 function retl.put_checkpoint(p_build bigint, p_position bigint, p_reference bytea, p_previous bytea, p_log uuid, p_entry_hash bytea)
-  returns jsonb, language plpgsql, security definer, body sha256:36cca430cd09c4a4f4d4039ba34f1f35e0243a44e0a3387449bd1d108582e023
+  returns jsonb, language plpgsql, security definer, body sha256:ee26540af61c67dd78c809fa8d5d3f08531a120053394bb08bde32e790a020ed
 function retl.readable_generation(p_run bigint)
   returns bigint, language sql, stable, body sha256:94978d0b38150093a6ad564b0e3d2937b64f007ee6a007c19005448aeb27314a
 function retl.recheck(r retl.run, p_members bigint, p_digest bytea)

@@ -8,7 +8,7 @@ import type { CheckLine } from './domain/check.ts';
 import { ERROR_CODES, RetlError } from './domain/errors.ts';
 import type { IndexSettings, ProjectSettings } from './domain/settings.ts';
 import type { Indexer } from './indexing/indexer.ts';
-import { refuseResume } from './indexing/resume.ts';
+import { refuseBuild } from './indexing/resume.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { projectArtifacts, storesToLookAt } from './worker-artifacts.ts';
 import { openIndexer } from './worker-index.ts';
@@ -25,7 +25,7 @@ export async function* checkIndexes(
   for (const index of settings.indexes) yield* checkIndex(projectDir, settings.journal.url, index, deps);
 }
 
-type Deps = Parameters<typeof refuseResume>[0];
+type Deps = Parameters<typeof refuseBuild>[0];
 
 async function* checkIndex(
   projectDir: string,
@@ -68,7 +68,7 @@ async function findings(deps: Deps, indexer: Indexer): Promise<Findings> {
   if (builds.length === 0) return { facts: 'reachable, and not built yet', hints: [] };
   const hints: string[] = [];
   for (const build of builds) {
-    const refusal = await refuseResume(deps, indexer.definition, build);
+    const refusal = await refuseBuild(deps, indexer, build);
     if (refusal === null) continue;
     if (refusal.remedy === 'stop') throw new RetlError(refusal.code, refusal.details);
     hints.push(`${ERROR_CODES[refusal.code].meaning} It will be built anew by itself.`);

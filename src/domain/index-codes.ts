@@ -66,6 +66,12 @@ export const INDEX_CODES = {
     remedy: 'Leave the build to it; one workflow per index is enough.',
     recourse: 'fix',
   },
+  'index.registry-mismatch': {
+    meaning:
+      'The newest checkpoint that the journal has of the build is not the index’s: one of the two was restored from a backup.',
+    remedy: '`retl index rebuild` builds it anew from this log; readers have it as it is until then.',
+    recourse: 'fix',
+  },
   'index.frozen': {
     meaning: 'The index was rolled back, and stays at that position.',
     remedy: '`retl index rebuild` has it follow the log again.',

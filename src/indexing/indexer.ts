@@ -10,7 +10,7 @@ import type { LogEntry } from '../journal/log.ts';
 import { type EffectColumns, EntryEffects } from '../journal/log-effects.ts';
 import type { SnapshotCursor, SnapshotMember } from '../journal/log-snapshot.ts';
 
-/** One construction of the index, as the index itself keeps it: where that and the journal's registry differ, this is true. */
+/** One construction of the index, as the index itself keeps it: what the registry has not heard of is true all the same. */
 export interface OwnBuild {
   readonly build: BuildId;
   /** `live`: the one that readers see; `building`: it takes the live one's place when it has caught up. */

@@ -18,7 +18,7 @@ import type { Batch, Indexer, OwnBuild } from './indexer.ts';
 import { alignHold } from './log-hold.ts';
 import { LogSource } from './log-source.ts';
 import { newBuild } from './new-build.ts';
-import { refuseResume } from './resume.ts';
+import { refuseBuild } from './resume.ts';
 
 export interface ReplayDeps {
   readonly journal: Queryable;
@@ -169,7 +169,7 @@ function isThere({ goal, mark }: OwnBuild): boolean {
 
 /** `null`: it may. */
 async function mayGoOn(deps: ReplayDeps, indexer: Indexer, build: OwnBuild): Promise<Refusal | null> {
-  const refusal = await refuseResume(deps, indexer.definition, build);
+  const refusal = await refuseBuild(deps, indexer, build);
   if (refusal !== null || build.mark === null) return refusal;
   // The registry may not have heard of it: its builder died in between. It is a repetition otherwise.
   return register(deps, build, build.mark);

@@ -5,7 +5,7 @@
 
 import { type IndexDefinition, type Refusal, refuseVersion, stop } from '../domain/checkpoint-validation.ts';
 import type { ArtifactStore } from '../journal/artifact-store.ts';
-import { buildOf, logStateAt, newestCheckpoint } from '../journal/checkpoints.ts';
+import { buildOf, type CheckpointRecord, logStateAt, newestCheckpoint } from '../journal/checkpoints.ts';
 import { logHead } from '../journal/log.ts';
 import { latestSnapshot } from '../journal/log-snapshot.ts';
 import type { Queryable } from '../journal/pool.ts';
@@ -17,8 +17,23 @@ interface ResumeDeps {
   readonly artifacts: ArtifactStore;
 }
 
+/**
+ * Both of what is asked below. `null`: it may.
+ * @throws JournalError; RetlError as the index and the store of artifacts do
+ */
+export async function refuseBuild(
+  deps: ResumeDeps,
+  indexer: Indexer,
+  build: OwnBuild,
+): Promise<Refusal | null> {
+  return (
+    (await refuseResume(deps, indexer.definition, build)) ??
+    (await refuseRegistered(deps.journal, indexer, build))
+  );
+}
+
 /** `null`: it may. @throws JournalError; RetlError as the store of artifacts does */
-export async function refuseResume(
+async function refuseResume(
   { journal, artifacts }: ResumeDeps,
   definition: IndexDefinition,
   build: OwnBuild,
@@ -70,32 +85,39 @@ async function refuseSnapshot(journal: Queryable, { snapshot }: OwnBuild): Promi
 const LOOKS = 20;
 
 /**
- * Whether the journal's registry and an index tell of the same newest checkpoint of its live build. An index may be one ahead,
- * where its builder died in between, and never behind: it was restored to before, then. Changes nothing.
+ * Whether the journal's registry and an index tell of the same newest checkpoint of a build. An index may be one ahead, where
+ * its builder died in between, and never behind: it was restored to before, then, and a page that it wrote would give its
+ * chain of checkpoints a second end. A person must look: which of the two was restored, and why, nobody else knows, and
+ * readers have the index as it is until then. Changes nothing.
  * @throws JournalError; RetlError as the index does
  */
-export async function refuseRegistered(
+async function refuseRegistered(
   journal: Queryable,
   indexer: Indexer,
-  { build }: OwnBuild,
+  { build, state }: OwnBuild,
 ): Promise<Refusal | null> {
   if ((await buildOf(journal, build)) === null) return stop('index.other-log', { rule: 'no-such-build' });
   let before: string | null | undefined;
   for (let looked = 0; looked < LOOKS; looked += 1) {
     // The registry first, since it hears last: what is newer there is newer than an index may be behind.
     const newest = await newestCheckpoint(journal, build);
-    const own = (await indexer.builds()).find((one) => one.build === build);
-    if (own === undefined || own.mark === null) return null;
+    // A journal that was restored gives numbers again: the live build beside may have the same, of another time.
+    const own = (await indexer.builds()).find((one) => one.build === build && one.state === state);
+    if (own === undefined) return null;
     const reference = newest?.reference ?? null;
-    if (own.mark.reference === reference || own.previous === reference) return null;
-    const details = {
-      rule: 'registry',
-      position: `${own.mark.position}`,
-      newest: `${newest?.position ?? 0n}`,
-    };
-    const isBehind = newest !== null && own.mark.position <= newest.position;
-    if (isBehind || before === reference) return stop('index.build-raced', details);
+    if ((own.mark?.reference ?? null) === reference) return null;
+    if (own.mark !== null && own.previous === reference) return null;
+    const isBehind = newest !== null && (own.mark?.position ?? -1n) < newest.position;
+    if (isBehind || before === reference) return mismatch(isBehind, own, newest);
     before = reference;
   }
   return null;
+}
+
+function mismatch(isBehind: boolean, own: OwnBuild, newest: CheckpointRecord | null): Refusal {
+  return stop('index.registry-mismatch', {
+    rule: isBehind ? 'index-behind' : 'not-registered',
+    position: `${own.mark?.position ?? 'none'}`,
+    newest: `${newest?.position ?? 'none'}`,
+  });
 }

@@ -9,7 +9,7 @@ import type { Comparison, Indexer, OwnBuild, Scratch } from './indexer.ts';
 import { LogSource } from './log-source.ts';
 import { beginning } from './new-build.ts';
 import type { ReplayDeps } from './replay.ts';
-import { refuseRegistered, refuseResume } from './resume.ts';
+import { refuseBuild } from './resume.ts';
 
 export type VerifiedIndex =
   | ({ readonly position: LogPosition } & Extract<Comparison, { readonly kind: 'compared' }>)
@@ -24,9 +24,7 @@ export async function verifyIndex(deps: ReplayDeps, indexer: Indexer): Promise<V
   const live = (await indexer.builds()).find(({ state }) => state === 'live');
   if (live === undefined || live.mark === null) return stop('index.not-built', { index: name });
   const { position } = live.mark;
-  const refused =
-    (await refuseResume(deps, indexer.definition, live)) ??
-    (await refuseRegistered(deps.journal, indexer, live));
+  const refused = await refuseBuild(deps, indexer, live);
   if (refused !== null) return refused;
   const snapshot = await beginning(deps.journal);
   if (snapshot !== null && position < snapshot.boundary)

@@ -77,9 +77,9 @@ export async function beginBuild(
 }
 
 export type PutCheckpoint =
-  /** `repeated`: exactly this one stood there already. */
+  /** `repeated`: exactly this one is the newest already. */
   | { readonly kind: 'recorded' | 'repeated' }
-  /** Another builder was faster: `newest` is what it has recorded (`null`: nothing; what the caller knew of is not there). */
+  /** The newest is another one: `newest` is what another builder has recorded (`null`: nothing; what the caller knew of is not there). */
   | {
       readonly kind: 'raced';
       readonly newest: { readonly position: LogPosition; readonly reference: ArtifactReference } | null;

@@ -66,6 +66,33 @@ export function rebuildContract(home: IndexHome): void {
     });
   });
 
+  describe('an index that was restored from a backup', () => {
+    test('is behind its registry: it is refused before it writes anything, until a rebuild makes it the log’s again', async () => {
+      const indexer = await place.indexer('vip');
+      await scene.follow(indexer);
+      const reference = hashBytes(await scene.checkpoint(indexer));
+      await scene.run('c', rows(0, 5, '1'));
+      const { position } = await logHead(scene.journal.runtime);
+      // What it had registered before it was set back.
+      await scene.tamper(
+        `insert into retl.checkpoint (build_id, position, reference, previous, entry_hash)
+         select build_id, $2, sha256(reference), reference, entry_hash from retl.checkpoint where reference = $1`,
+        [reference, position],
+      );
+      const [shown, builds] = [await place.shown('vip'), await indexer.builds()];
+      const refusal = {
+        code: 'index.registry-mismatch',
+        details: { rule: 'index-behind', newest: `${position}` },
+      };
+      expect(await scene.follow(indexer)).toMatchObject(refusal);
+      expect(await verifyIndex(scene.deps(), indexer)).toMatchObject(refusal);
+      expect([await place.shown('vip'), await indexer.builds()]).toEqual([shown, builds]);
+      expect(await rebuild(scene.deps(), indexer)).toMatchObject({ kind: 'chosen' });
+      expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up', state: 'live' });
+      expect(await place.shown('vip')).toBe(await scene.expected());
+    });
+  });
+
   describe('another log', () => {
     test('an index that is pointed at another journal is refused, whatever that holds, and left as it is', async () => {
       const other = await IndexScene.open();

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { logPosition } from '../../src/domain/ids.ts';
 import { membershipHistory } from '../../src/indexing/postgres/history.ts';
 import { membershipSearch } from '../../src/indexing/postgres/search.ts';
+import { rebuild } from '../../src/indexing/rebuild.ts';
 import { follow } from '../../src/indexing/replay.ts';
 import { verifyIndex } from '../../src/indexing/verify-index.ts';
 import { beginCompaction } from '../../src/journal/compaction.ts';
@@ -34,7 +35,7 @@ describe('in PostgreSQL alone', () => {
   });
 
   describe('an index that was restored from a backup of its own', () => {
-    test('is behind what the journal has registered of its build: it is refused, and not made to fork', async () => {
+    test('is behind what the journal has registered of its build: it is refused before it writes a page', async () => {
       const indexer = scene.indexer('vip');
       await follow(scene.deps(), indexer, afterPages(4));
       const { rows: saved } = await scene.journal.admin.query(`select * from ${SCHEMA}.index_build`);
@@ -44,7 +45,32 @@ describe('in PostgreSQL alone', () => {
         `update ${SCHEMA}.index_build set position = $2, reference = $3, previous = $4, entry_hash = $5 where table_id = $1`,
         [table_id, position, reference, previous, entry_hash],
       );
-      expect(await scene.follow(indexer)).toMatchObject({ code: 'index.build-raced', remedy: 'stop' });
+      const [shown, builds] = [await scene.shown('vip'), await indexer.builds()];
+      const refusal = { code: 'index.registry-mismatch', remedy: 'stop', details: { rule: 'index-behind' } };
+      for (let n = 0; n < 2; n += 1) expect(await scene.follow(indexer)).toMatchObject(refusal);
+      expect(await indexer.builds()).toEqual(builds);
+      expect(await scene.shown('vip')).toBe(shown);
+    });
+
+    test('to before its first checkpoint: it is refused as well, and does not load it again', async () => {
+      const indexer = scene.indexer('vip');
+      await rebuild(scene.deps(), indexer);
+      const { rows: saved } = await scene.journal.admin.query(`select * from ${SCHEMA}.index_build`);
+      const { table_id } = saved[0];
+      await follow(scene.deps(), indexer, afterPages(2));
+      await scene.journal.admin.query(
+        `update ${SCHEMA}.index_build set position = null, reference = null, previous = null, entry_hash = null, rows = 0
+         where table_id = $1`,
+        [table_id],
+      );
+      await scene.journal.admin.query(`truncate ${SCHEMA}.rows_${table_id}`);
+      expect(await scene.follow(indexer)).toMatchObject({
+        code: 'index.registry-mismatch',
+        details: { rule: 'index-behind', position: 'none' },
+      });
+      await rebuild(scene.deps(), indexer);
+      expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up', state: 'live' });
+      expect(await scene.shown('vip')).toBe(await scene.expected());
     });
   });
 

@@ -156,12 +156,14 @@ describe('checkpoints', () => {
     expect(await newestCheckpoint(journal.runtime, await begin())).toBeNull();
   });
 
-  test('an exact repeat changes nothing, also of one that is no longer the newest', async () => {
+  test('an exact repeat changes nothing; of one that is no longer the newest the builder is told which is', async () => {
     const [two, five] = [draft(2, null), draft(5, draft(2, null))];
     expect(await put(two)).toEqual({ kind: 'recorded' });
     expect(await put(two)).toEqual({ kind: 'repeated' });
     expect(await put(five)).toEqual({ kind: 'recorded' });
-    expect(await put(two)).toEqual({ kind: 'repeated' });
+    const newest = { position: 5n, reference: five.reference };
+    expect(await put(two)).toEqual({ kind: 'raced', newest });
+    expect(await put(five)).toEqual({ kind: 'repeated' });
     expect(await checkpointsOf(journal.runtime, build, null, 10)).toHaveLength(2);
   });
 
