@@ -5,6 +5,7 @@ import { inProjectFile, resolveReferences, secretsOf } from './config/secrets.ts
 import { RetlError } from './domain/errors.ts';
 import type { ArtifactSettings, Options } from './domain/settings.ts';
 import { chainArtifacts, lazyArtifacts } from './indexing/artifacts/chain.ts';
+import { lookAtStore } from './indexing/artifacts/look.ts';
 import { openArtifacts } from './indexing/artifacts/open.ts';
 import { type ArtifactOptions, artifactOptions } from './indexing/artifacts/options.ts';
 import type { ArtifactStore } from './journal/artifact-store.ts';
@@ -42,18 +43,13 @@ function placesOf({ current, former }: ArtifactSettings): readonly StorePlace[] 
 
 /** The stores that retl.yaml names, each by itself, to be looked at. */
 export function storesToLookAt(projectDir: string, settings: ArtifactSettings, journal: JournalPool) {
-  return placesOf(settings).map(({ place, options }) => ({
+  return placesOf(settings).map(({ place, options: written }, n) => ({
     place,
-    /** Asks it for what it holds. @returns its type. @throws RetlError */
+    /** @returns its type and what was found, in words. @throws RetlError, JournalError */
     async look(): Promise<string> {
-      const chosen = judged(projectDir, options, place);
-      const { store, close } = await openArtifacts(chosen, journal, projectDir);
-      try {
-        await store.list(null, 1);
-      } finally {
-        close();
-      }
-      return chosen.type;
+      const options = judged(projectDir, written, place);
+      const found = await lookAtStore({ options, projectDir, isWritten: n === 0 }, journal);
+      return `${options.type}, ${found}`;
     },
   }));
 }

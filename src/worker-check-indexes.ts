@@ -1,6 +1,6 @@
 /**
- * What can be found out about indexes and the stores of their checkpoints (design.md section 7) without changing anything: for
- * `retl check` of a whole project, since no run of a mirror needs one of them.
+ * What can be found out about indexes and the stores of their checkpoints (design.md section 7) without changing what anybody
+ * sees: for `retl check` of a whole project, since no run of a mirror needs one of them.
  */
 
 import { attempt, problemOf } from './activities/check.ts';
@@ -20,7 +20,7 @@ export async function* checkIndexes(
   journal: JournalPool,
 ): AsyncGenerator<CheckLine, void> {
   for (const { place, look } of storesToLookAt(projectDir, settings.artifacts, journal))
-    yield* attempt(null, 'artifacts', async () => `${place}: ${await look()}, it answers`, place);
+    yield* attempt(null, 'artifacts', async () => `${place}: ${await look()}`, place);
   const deps = { journal, artifacts: projectArtifacts(projectDir, journal) };
   for (const index of settings.indexes) yield* checkIndex(projectDir, settings.journal.url, index, deps);
 }
@@ -57,6 +57,9 @@ async function* checkIndex(
   }
 }
 
+/** As far as that can be seen without building. */
+const RIGHTS = 'reachable, with the rights to build it';
+
 interface Findings {
   readonly facts: string;
   readonly hints: readonly string[];
@@ -65,7 +68,7 @@ interface Findings {
 /** @throws RetlError with whatever a person must look at before a build goes on */
 async function findings(deps: Deps, indexer: Indexer): Promise<Findings> {
   const builds = await indexer.builds();
-  if (builds.length === 0) return { facts: 'reachable, and not built yet', hints: [] };
+  if (builds.length === 0) return { facts: `${RIGHTS}, not built yet`, hints: [] };
   const hints: string[] = [];
   for (const build of builds) {
     const refusal = await refuseBuild(deps, indexer, build);
@@ -74,5 +77,5 @@ async function findings(deps: Deps, indexer: Indexer): Promise<Findings> {
     hints.push(`${ERROR_CODES[refusal.code].meaning} It will be built anew by itself.`);
   }
   const told = builds.map(({ state, mark }) => `${state} at position ${mark?.position ?? 0n}`);
-  return { facts: `reachable, ${told.join(', ')}`, hints };
+  return { facts: `${RIGHTS}, ${told.join(', ')}`, hints };
 }

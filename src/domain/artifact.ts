@@ -17,6 +17,8 @@ export interface Artifact {
 export const MAX_ARTIFACT_BYTES = 16_777_216;
 
 export const CHECKPOINT_ARTIFACT = 'retl.projection-checkpoint';
+/** Of no content: shows that a store takes artifacts. */
+export const PROBE_ARTIFACT = 'retl.probe';
 
 /** Separates these hashes from every other that the project makes. */
 const DOMAIN = 'retl.artifact.1';

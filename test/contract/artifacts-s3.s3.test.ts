@@ -1,8 +1,10 @@
 /** Artifacts as objects of a real store, with a proxy in between that loses answers. */
 
 import { PutObjectCommand } from '@aws-sdk/client-s3';
+import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { hexOf } from '../../src/domain/ids.ts';
+import { lookAtStore } from '../../src/indexing/artifacts/look.ts';
 import { type OpenArtifacts, openArtifacts } from '../../src/indexing/artifacts/open.ts';
 import { artifactOptions } from '../../src/indexing/artifacts/options.ts';
 import { referenceOf } from '../../src/journal/artifact-store.ts';
@@ -12,6 +14,7 @@ import { isPut, useStore } from './destination-s3-kit.ts';
 const s3 = useStore();
 const PREFIX = 'retl/artifacts/';
 
+const NO_POOL = new pg.Pool({ host: '/nowhere' });
 const NO_JOURNAL = { query: () => Promise.reject(new Error('not asked')) };
 
 function open(
@@ -105,5 +108,27 @@ describe('a bucket of artifacts', () => {
     const away = { code: 'artifact.unavailable', details: { code: 'ECONNREFUSED' } };
     for (const work of [() => store.get(reference), () => store.put(given), () => store.list(null, 1)])
       await expect(work()).rejects.toMatchObject(away);
+  });
+});
+
+describe('a bucket that is looked at', () => {
+  const look = async (bucket: string, keys: typeof s3.server.writer, isWritten = true) => {
+    const place = { type: 's3', bucket, prefix: PREFIX, endpoint: s3.server.endpoint, ...keys };
+    const options = artifactOptions.parse(place);
+    return lookAtStore({ options, projectDir: '/', isWritten }, NO_POOL);
+  };
+
+  test('has one empty artifact afterwards, however often it is looked at', async () => {
+    const bucket = await s3.newBucket();
+    const probe = `${PREFIX}sha256/${hexOf(referenceOf({ type: 'retl.probe', bytes: new Uint8Array() }))}`;
+    for (let n = 0; n < 2; n += 1)
+      expect(await look(bucket, s3.server.writer)).toContain('an empty artifact stays there');
+    expect(await s3.keys(bucket)).toEqual([probe]);
+    // What is there already answers nobody who may not write.
+    await expect(look(bucket, s3.server.reader)).rejects.toMatchObject({
+      code: 'artifact.misconfigured',
+      details: { code: 'AccessDenied' },
+    });
+    expect(await look(bucket, s3.server.reader, false)).toContain('it can be read');
   });
 });

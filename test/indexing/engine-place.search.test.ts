@@ -188,6 +188,68 @@ describe.skipIf(why !== null)(`an index in a search engine ${why ?? ''}`, () => 
     });
   });
 
+  describe('looked at before it is built, and after', () => {
+    /** All that stands there, and how often each index was written to. */
+    const contents = async () => {
+      const pattern = `${place.prefix}*`;
+      const indexes = await place.json<object>('GET', `/${pattern}?expand_wildcards=all`);
+      const stats = await place.json<{ indices: object }>('GET', `/${pattern}/_stats/indexing?level=shards`);
+      return [indexes, JSON.stringify(stats.indices).match(/"max_seq_no":\d+/g)];
+    };
+
+    test.each(['opensearch', 'elasticsearch'] as const)('%s: changes nothing', async (system) => {
+      const front = await startFront(server.url, { elastic: system === 'elasticsearch' });
+      const there = new EnginePlace(server.url, system, { url: front.url, prefix: place.prefix });
+      const indexer = await there.indexer('vip');
+      await indexer.look();
+      expect(await contents()).toEqual([{}, null]);
+      await scene.follow(indexer);
+      const before = await contents();
+      expect(before).toEqual([expect.anything(), expect.arrayContaining([expect.stringMatching(/[1-9]/)])]);
+      await indexer.look();
+      expect(await contents()).toEqual(before);
+      await there.close();
+      await front.close();
+    });
+
+    test.each([
+      ['may-not-create', 'PUT', /-v0-b0-[0-9a-f]{8}$/],
+      ['may-not-create', 'PUT', /retl_indexes_0$/],
+      ['may-not-write', 'PUT', /-v0-b0-[0-9a-f]{8}\/_doc\/retl-build$/],
+      ['may-not-write', 'PUT', /retl_indexes\/_doc\/vip$/],
+      ['may-not-lead-alias', 'POST', /^\/_aliases$/],
+      ['may-not-change-settings', 'PUT', /_settings$/],
+      ['may-not-refresh', 'POST', /_refresh$/],
+      ['may-not-delete', 'DELETE', /-v0-b0-[0-9a-f]{8}$/],
+    ])('tells that its user %s: %s %s', async (rule, method, path) => {
+      const front = await startFront(server.url);
+      front.knobs = {
+        instead: (request) =>
+          request.method === method && path.test(request.path) ? { status: 403, body: '{}' } : null,
+      };
+      const there = new EnginePlace(server.url, 'opensearch', { url: front.url, prefix: place.prefix });
+      const error = await (await there.indexer('vip')).look().catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'index.misconfigured', details: { rule, code: 'http-403' } });
+      await there.close();
+      await front.close();
+    });
+
+    test('tells that a build was closed to writing', async () => {
+      const indexer = await place.indexer('vip');
+      await scene.follow(indexer);
+      const [live = ''] = await place.engineIndexes();
+      const block = (on: boolean | null) =>
+        place.json('PUT', `/${live}/_settings`, { 'index.blocks.write': on });
+      await block(true);
+      await expect(indexer.look()).rejects.toMatchObject({
+        code: 'index.unavailable',
+        details: { code: 'cluster_block_exception' },
+      });
+      await block(null);
+      await indexer.look();
+    });
+  });
+
   describe.each(['opensearch', 'elasticsearch'] as const)('entering %s', (system) => {
     const KEY = 'canary-key';
     const PASSWORD = 'canary-word';

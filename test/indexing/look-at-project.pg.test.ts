@@ -1,6 +1,6 @@
 /** What `retl check` finds out about indexes and stores of checkpoints (design.md section 7), and that it changes nothing. */
 
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -72,11 +72,20 @@ test('an index that stands, one that is not built yet and a store that answers a
   });
   // What the journal kept before is found there still.
   expect(lines).toMatchObject([
-    { kind: 'passed', subject: 'artifacts', facts: 'artifacts: files, it answers' },
-    { kind: 'passed', subject: 'index', facts: 'changes: postgres, reachable, and not built yet' },
+    {
+      kind: 'passed',
+      subject: 'artifacts',
+      facts: expect.stringMatching(/^artifacts: files, it can be read and written: a file was made/),
+    },
+    {
+      kind: 'passed',
+      subject: 'index',
+      facts: 'changes: postgres, reachable, with the rights to build it, not built yet',
+    },
     { kind: 'passed', subject: 'index', facts: expect.stringMatching(/^people: .* live at position [1-9]/) },
   ]);
   expect(await contents(scene)).toEqual(before);
+  expect(await readdir(join(project.folder, 'kept'))).toEqual([]);
 });
 
 test('whatever keeps an index in a database from being built or followed is a problem of its own, at its place', async () => {
@@ -141,4 +150,34 @@ test('a folder, a bucket and a store that are not there are told, former ones as
     { path: 'artifacts.former[1]', code: 'artifact.unavailable' },
   ]);
   expect(JSON.stringify(lines)).not.toContain('canary');
+});
+
+test('a store that can be read and not written is told, and so is the one that is no longer written', async () => {
+  await mkdir(join(project.folder, 'blocked'));
+  await writeFile(join(project.folder, 'blocked', 'sha256'), '');
+  const files = (folder: string) => ({ type: 'files', folder });
+  expect(await looked({ artifacts: { ...files('blocked'), former: [files('kept')] } })).toMatchObject([
+    { path: 'artifacts', code: 'artifact.misconfigured', message: expect.stringContaining('code=ENOTDIR') },
+    { facts: 'artifacts.former[0]: files, it can be read; nothing is written there any more' },
+  ]);
+  expect(await readdir(join(project.folder, 'blocked'))).toEqual(['sha256']);
+  // Nobody makes a file there, root included.
+  const [unwritable] = await looked({ artifacts: files('/proc') });
+  expect(unwritable).toMatchObject({ path: 'artifacts', code: 'artifact.misconfigured' });
+});
+
+test('the journal takes a checkpoint where its role may store one, and keeps nothing of the trial', async () => {
+  const kept = async () => (await scene.journal.admin.query('select from retl.artifact')).rowCount;
+  const before = await kept();
+  const artifacts = { type: 'journal' };
+  expect(await looked({ artifacts })).toMatchObject([
+    { facts: 'artifacts: journal, it can be read and written' },
+  ]);
+  expect(await kept()).toBe(before);
+  await scene.journal.admin.query('revoke execute on function retl.put_artifact from retl_runtime');
+  const lines = await looked({ artifacts });
+  await scene.journal.admin.query('grant execute on function retl.put_artifact to retl_runtime');
+  expect(lines).toMatchObject([
+    { code: 'artifact.misconfigured', message: expect.stringContaining('42501') },
+  ]);
 });

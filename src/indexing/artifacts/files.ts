@@ -82,6 +82,24 @@ export class FileArtifacts implements ArtifactStore {
     });
   }
 
+  /** Makes a file as a put does, and takes it away again. @throws RetlError as a put */
+  tryWriting(): Promise<void> {
+    return inWords(null, async () => {
+      await this.#requireFolder();
+      const shards = join(this.#folder, 'sha256');
+      const place = (await isFolder(shards)) ? shards : this.#folder;
+      const draft = join(place, `.draft-${randomUUID()}`);
+      const name = `${draft}-linked`;
+      try {
+        await writeDraft(draft, new Uint8Array());
+        await linkNew(draft, name);
+        await syncFolder(place);
+      } finally {
+        for (const made of [name, draft]) await unlink(made).catch(() => undefined);
+      }
+    });
+  }
+
   async #write(reference: ArtifactReference, packed: Uint8Array): Promise<'stored' | 'there'> {
     const shard = this.#shardOf(reference);
     const name = join(shard, hexOf(reference));
@@ -118,13 +136,23 @@ export class FileArtifacts implements ArtifactStore {
   }
 
   async #requireFolder(): Promise<void> {
-    const about = await stat(this.#folder);
-    if (!about.isDirectory()) throw new RetlError('artifact.misconfigured', { code: 'ENOTDIR' });
+    if (!(await isFolder(this.#folder))) throw new RetlError('artifact.misconfigured', { code: 'ENOENT' });
   }
 
   #shardOf(reference: ArtifactReference): string {
     return join(this.#folder, 'sha256', hexOf(reference).slice(0, 2));
   }
+}
+
+/** `false`: nothing is there. @throws RetlError where something else is */
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    if ((await stat(path)).isDirectory()) return true;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+  throw new RetlError('artifact.misconfigured', { code: 'ENOTDIR' });
 }
 
 async function writeDraft(draft: string, packed: Uint8Array): Promise<void> {

@@ -30,7 +30,8 @@ export const aliasOf = ({ prefix, name }: Place): string => `${prefix}${name}`;
 
 const state = z.object({ live: z.string().nullable(), building: z.string().nullable() });
 
-const directoryAlias = ({ prefix }: Place): string => `${prefix}retl_indexes`;
+/** By which the directory is asked and written. */
+export const directoryAlias = ({ prefix }: Place): string => `${prefix}retl_indexes`;
 
 /** @throws RetlError */
 export async function readDirectory(engine: Engine, place: Place): Promise<Directory> {

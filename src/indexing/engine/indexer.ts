@@ -24,6 +24,7 @@ import {
   writeDirectory,
 } from './directory.ts';
 import { createBody, type EngineForm, engineDefinition, type IndexShape } from './form.ts';
+import { lookAtEngine } from './look.ts';
 import { engineOptions } from './options.ts';
 import { openScratch } from './scratch.ts';
 
@@ -64,10 +65,8 @@ class EngineIndexer implements Indexer {
     this.definition = engineDefinition(place.name, form);
   }
 
-  /** What its user may write shows when it writes: the two engines have no question for it in common. */
   async look(): Promise<void> {
-    await done(this.engine, { method: 'GET', path: '/' });
-    await aliased(this.engine, this.place);
+    await lookAtEngine(this.engine, this.place);
   }
 
   async prepare(): Promise<void> {
