@@ -13,6 +13,8 @@ const CONNECT_WITHIN_MS = 5_000;
 export interface TemporalClient {
   readonly client: Client;
   readonly address: string;
+  /** Whether somebody has said so (retl.yaml, `TEMPORAL_ADDRESS`, a profile), or it is only where Temporal is by default. */
+  readonly isNamed: boolean;
   readonly namespace: string;
   readonly taskQueue: string;
   close(): Promise<void>;
@@ -27,14 +29,13 @@ export async function connectClient(
   settings: TemporalSettings,
   withinMs = CONNECT_WITHIN_MS,
 ): Promise<TemporalClient> {
-  const { options, namespace } = connectOptions(settings);
-  const address = options.address ?? 'localhost:7233';
+  const { options, ...place } = placeOf(settings);
+  const { address, namespace } = place;
   try {
     const connection = await Connection.connect({ ...options, address, connectTimeout: withinMs });
     return {
       client: new Client({ connection, namespace }),
-      address,
-      namespace,
+      ...place,
       taskQueue: settings.taskQueue,
       close: () => connection.close(),
     };
@@ -43,17 +44,18 @@ export async function connectClient(
   }
 }
 
-function connectOptions(settings: TemporalSettings) {
+/** Where Temporal is, and who has said so, without connecting. @throws RetlError `temporal.connect` */
+export function placeOf(settings: TemporalSettings) {
   try {
     const config = loadClientConnectConfig(settings.profile === null ? {} : { profile: settings.profile });
-    const { address, apiKey, tls, metadata } = config.connectionOptions;
-    const options = {
-      ...defined('address', settings.address ?? address),
-      ...defined('apiKey', apiKey),
-      ...defined('tls', tls),
-      ...defined('metadata', metadata),
+    const { address: found, apiKey, tls, metadata } = config.connectionOptions;
+    const named = settings.address ?? found;
+    return {
+      options: { ...defined('apiKey', apiKey), ...defined('tls', tls), ...defined('metadata', metadata) },
+      address: named ?? 'localhost:7233',
+      isNamed: named !== undefined,
+      namespace: settings.namespace ?? config.namespace ?? 'default',
     };
-    return { options, namespace: settings.namespace ?? config.namespace ?? 'default' };
   } catch {
     throw new RetlError('temporal.connect', {
       rule: 'environment-configuration-unreadable',

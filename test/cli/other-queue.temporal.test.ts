@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { missingWorker } from '../../src/cli/no-worker.ts';
 import { answerParked } from '../../src/client/answer.ts';
 import { connectClient, type TemporalClient } from '../../src/client/connect.ts';
 import { signalMirror } from '../../src/client/control.ts';
@@ -161,4 +162,37 @@ test('Temporal’s UI says what a run is and what may be said to it', async () =
   const handle = server.env.client.workflow.getHandle('mirror/waits-free');
   const { staticDetails } = await handle.describe();
   expect(await staticDetails()).toContain('the mirror **waits-free**');
+});
+
+test('where nobody has said where Temporal is, nothing is started unless a worker of the project is there', async () => {
+  const byDefault = { ...theirs, isNamed: false };
+  await expect(missingWorker(byDefault)).rejects.toMatchObject({ code: 'no-worker', exit: 3 });
+  expect(await missingWorker({ ...ours, isNamed: false })).toBeNull();
+  expect(await missingWorker(ours)).toBeNull();
+});
+
+test('every command that starts something warns that no worker is there, and starts it all the same where Temporal is named', async () => {
+  const lonely = await createTestProject({
+    'retl.yaml': `${PROJECT}temporal: { task_queue: nobody }\nindexes: { lonely: { kind: membership-search } }\n`,
+    'mirrors/waits-lonely.yaml': `${MIRROR}schedule: { every: 12h }\n`,
+  });
+  const started = async (...args: readonly string[]) => {
+    const at = { cwd: lonely.folder, env: { TEMPORAL_ADDRESS: server.address } };
+    const { code, stderr } = await retl(args, at);
+    return [args.join(' '), code, /warning: no worker polls task queue nobody; .*`retl worker`/.test(stderr)];
+  };
+  const commands = [
+    ['run', 'waits-lonely', '--detach'],
+    ['index', 'run', 'lonely'],
+    ['maintenance', 'run', '--detach'],
+    ['schedules', 'apply'],
+  ];
+  const done = await Promise.all(commands.map((args) => started(...args)));
+  expect(done).toEqual(commands.map((args) => [args.join(' '), 0, true]));
+  expect(await started('schedules', 'trigger', 'waits-lonely')).toEqual([
+    'schedules trigger waits-lonely',
+    0,
+    true,
+  ]);
+  await lonely.remove();
 });

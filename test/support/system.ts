@@ -86,6 +86,7 @@ export class System {
     const client: TemporalClient = {
       client: temporal.client,
       address: temporal.address,
+      isNamed: true,
       namespace: 'default',
       taskQueue: TASK_QUEUE,
       close: async () => undefined,

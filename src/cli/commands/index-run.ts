@@ -7,6 +7,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import { foreignRefusal } from '../foreign-run.ts';
 import { indexOf, indexWork, referenceOf } from '../index-work.ts';
+import { startingOnTemporal } from '../no-worker.ts';
 import { lookAtTemporal, withTemporal } from '../temporal.ts';
 
 export function indexRunCommand(): Command {
@@ -33,7 +34,7 @@ async function run(invocation: Invocation): Promise<ExitCode> {
   const index = await indexOf(invocation);
   if (options.once !== true) {
     const { runIndex } = await import('../../client/indexes.ts');
-    const found = await withTemporal(project, (temporal) => runIndex(temporal, index));
+    const found = await startingOnTemporal(invocation, (temporal) => runIndex(temporal, index));
     if (found.kind === 'other-queue') throw foreignRefusal(index, found, 'index');
     const { workflowId } = found;
     output.document({ index, workflowId });

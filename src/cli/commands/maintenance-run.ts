@@ -17,8 +17,8 @@ import { readSettings } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import { withJournal } from '../journal.ts';
+import { startingOnTemporal } from '../no-worker.ts';
 import type { Output } from '../output.ts';
-import { withTemporal } from '../temporal.ts';
 
 /** What needs no worker: the others speak with Temporal about holders, and with destinations. */
 const JOURNAL_TASKS: readonly JournalTask[] = ['generations', 'log', 'receipts'];
@@ -51,11 +51,11 @@ function tasksArgument(text: string): readonly MaintenanceTask[] {
 }
 
 async function run(invocation: Invocation): Promise<ExitCode> {
-  const { output, project, options } = invocation;
+  const { output, options } = invocation;
   const only = Array.isArray(options.only) ? (options.only as readonly MaintenanceTask[]) : undefined;
   if (options.once === true) return once(invocation, only);
   const { maintenanceEnd, startMaintenance } = await import('../../client/maintenance.ts');
-  return withTemporal(project, async (temporal) => {
+  return startingOnTemporal(invocation, async (temporal) => {
     const { workflowId, started } = await startMaintenance(temporal, only === undefined ? {} : { only });
     output.note(
       started

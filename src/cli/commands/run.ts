@@ -11,11 +11,11 @@ import { Refusal } from '../failures.ts';
 import { follow } from '../follow.ts';
 import { foreignRefusal } from '../foreign-run.ts';
 import type { Followed } from '../interrupts.ts';
+import { startingOnTemporal } from '../no-worker.ts';
 import { parkedWords } from '../parked-view.ts';
 import { waitingWords } from '../progress-view.ts';
 import { readPlan } from '../saved-plan.ts';
 import { addSelection, requiredMirrors } from '../selection.ts';
-import { withTemporal } from '../temporal.ts';
 import { requireValid } from '../valid-mirrors.ts';
 
 export function runCommand(): Command {
@@ -64,7 +64,7 @@ async function run(invocation: Invocation): Promise<ExitCode> {
   const plan =
     typeof options.plan === 'string' ? await readPlan(project, onlyOne(mirrors), options.plan) : undefined;
   await requireValid(project, mirrors);
-  return withTemporal(project, async (temporal) => {
+  return startingOnTemporal(invocation, async (temporal) => {
     const started: Followed[] = [];
     const exits: ExitCode[] = [];
     for (const mirror of mirrors) {

@@ -9,6 +9,7 @@ import type { ScheduleTable } from '../../domain/schedule.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { InvalidProject } from '../failures.ts';
+import { startingOnTemporal } from '../no-worker.ts';
 import type { Output } from '../output.ts';
 import { counted } from '../problems-view.ts';
 import { changeLines } from '../schedule-view.ts';
@@ -41,7 +42,8 @@ interface Wanted extends ApplyOptions {
   readonly prune: boolean;
 }
 
-async function apply({ output, project, options }: Invocation): Promise<ExitCode> {
+async function apply(invocation: Invocation): Promise<ExitCode> {
+  const { output, project, options } = invocation;
   // Whole or not at all: a file that cannot be read must not look like a schedule that is gone.
   const loaded = await loadProject(project.dir, null, null);
   if (loaded.kind === 'invalid') throw new InvalidProject(loaded.problems);
@@ -51,10 +53,11 @@ async function apply({ output, project, options }: Invocation): Promise<ExitCode
     takeOver: options.takeOver === true,
     prune: options.prune === true,
   };
-  const changes = await withTemporal(project, async (temporal) => [
+  const work = async (temporal: TemporalClient) => [
     ...(await applyAll(temporal, schedules, wanted)),
     ...(await withoutFile(temporal, schedules, wanted)),
-  ]);
+  ];
+  const changes = await (wanted.dryRun ? withTemporal(project, work) : startingOnTemporal(invocation, work));
   output.document({ dryRun: wanted.dryRun, changes });
   show(output, changes, wanted);
   return changes.some(({ kind }) => kind === 'conflict') ? EXIT.refused : EXIT.ok;

@@ -8,6 +8,7 @@ import { MAINTENANCE_NAME } from '../../domain/schedule.ts';
 import { type CommandText, type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
+import { startingOnTemporal } from '../no-worker.ts';
 import { addSelection, requireNamed, selectMirrors } from '../selection.ts';
 import { withTemporal } from '../temporal.ts';
 import { shownBy } from '../wanted-schedules.ts';
@@ -55,6 +56,7 @@ export function schedulesTriggerCommand(): Command {
       examples: [['retl schedules trigger vip-customers', 'start it now']],
     },
     trigger,
+    startingOnTemporal,
   );
 }
 
@@ -83,15 +85,18 @@ interface Done {
 
 type Act = (temporal: TemporalClient, schedule: Schedule) => Promise<Done>;
 
-function scheduleCommand(text: CommandText, act: Act): Command {
-  const command = addSelection(newCommand(text, (invocation) => actOnAll(invocation, act)));
+type Connect = typeof startingOnTemporal;
+const onTemporal: Connect = ({ project }, work) => withTemporal(project, work);
+
+function scheduleCommand(text: CommandText, act: Act, connect = onTemporal): Command {
+  const command = addSelection(newCommand(text, (invocation) => actOnAll(invocation, act, connect)));
   return command.option('--maintenance', 'the schedule of maintenance');
 }
 
-async function actOnAll(invocation: Invocation, act: Act): Promise<ExitCode> {
-  const { output, project } = invocation;
+async function actOnAll(invocation: Invocation, act: Act, connect: Connect): Promise<ExitCode> {
+  const { output } = invocation;
   if (invocation.options.maintenance !== true) await requireNamed(invocation);
-  return withTemporal(project, async (temporal) => {
+  return connect(invocation, async (temporal) => {
     const results: (Omit<Done, 'words'> & { readonly mirror: string })[] = [];
     for (const schedule of await chosen(invocation, temporal)) {
       const { words, ...done } = await act(temporal, schedule);
