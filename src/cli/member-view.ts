@@ -15,7 +15,7 @@ import type { Output } from './output.ts';
 import { counted } from './problems-view.ts';
 import { whole } from './progress-view.ts';
 import { ago } from './run-view.ts';
-import { harmless } from './value-text.ts';
+import { harmless, valueWords } from './value-text.ts';
 
 const OF: { readonly [C in Change]: string } = {
   add: 'addition',
@@ -88,12 +88,12 @@ export function showExplanation(output: Output, explanation: Explanation, now: n
 function showValues(output: Output, values: MemberValues): void {
   if (values.identity !== null) output.line(`  identity ${harmless(values.identity)}`);
   if (values.held !== null) {
-    output.line(`  holds    ${harmless(values.held.payload)}`);
-    output.line(`  removal  ${harmless(values.held.removal)}`);
+    output.line(`  holds    ${valueWords(values.held.payload)}`);
+    output.line(`  removal  ${valueWords(values.held.removal)}`);
   }
   if (values.desired !== null) {
     const { runId, sourceKey, payload } = values.desired;
-    output.line(`  wanted   by run ${runId}, row ${harmless(sourceKey)}: ${harmless(payload)}`);
+    output.line(`  wanted   by run ${runId}, row ${harmless(sourceKey)}: ${valueWords(payload)}`);
   }
 }
 
@@ -107,7 +107,7 @@ function showEntry(output: Output, entry: StoryEntry, values: MemberValues | nul
   const own = values?.operations.find((operation) => operation.runId === entry.runId) ?? null;
   for (const line of operationLines(entry.operation, now)) output.line(`           ${line}`);
   if (own === null) return;
-  output.line(`           sends ${harmless(own.payload)}`);
+  output.line(`           sends ${valueWords(own.payload)}`);
   if (own.rejection !== null) output.line(`           its words: ${harmless(own.rejection)}`);
   for (const batch of own.batches) {
     if (batch.receipt !== null) output.line(`           receipt: ${harmless(batch.receipt)}`);

@@ -7,3 +7,8 @@ const DANGEROUS = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u
 export function harmless(text: string): string {
   return text.replace(DANGEROUS, (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
+
+/** A value that the journal should have; `null`: it has lost it. */
+export function valueWords(value: string | null): string {
+  return value === null ? '(lost)' : harmless(value);
+}

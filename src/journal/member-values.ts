@@ -13,8 +13,8 @@ import { type Queryable, run } from './pool.ts';
 
 export interface OperationValues {
   readonly runId: string;
-  /** Canonical JSON of what the operation sends. */
-  readonly payload: string;
+  /** Canonical JSON of what the operation sends; of this and what else is held, `null`: the journal has lost it. */
+  readonly payload: string | null;
   /** The provider's words where it rejected the operation. */
   readonly rejection: string | null;
   readonly batches: readonly BatchValues[];
@@ -35,11 +35,15 @@ export interface MemberValues {
   /** Canonical JSON; `null` where no row that is left has it. */
   readonly identity: string | null;
   /** The payload that was accepted last, and what its removal would send; `null` where it is not held. */
-  readonly held: { readonly payload: string; readonly removal: string } | null;
+  readonly held: { readonly payload: string | null; readonly removal: string | null } | null;
   /** Of the page's runs. */
   readonly operations: readonly OperationValues[];
   /** What the newest snapshot whose rows are there gives it: source key and payload. */
-  readonly desired: { readonly runId: string; readonly sourceKey: string; readonly payload: string } | null;
+  readonly desired: {
+    readonly runId: string;
+    readonly sourceKey: string;
+    readonly payload: string | null;
+  } | null;
 }
 
 /** @throws JournalError */
@@ -81,9 +85,9 @@ export async function valuesOf(
 }
 
 interface Bytes {
-  readonly identity: string;
-  readonly payload: string;
-  readonly removal: string;
+  readonly identity: string | null;
+  readonly payload: string | null;
+  readonly removal: string | null;
 }
 
 async function bytesOf(
@@ -95,7 +99,11 @@ async function bytesOf(
   const query = operationsOf(await operationRows(db, of), action, 'o.sequence = $1');
   const [row] = await run(db, query, [sequence]);
   if (row === undefined) return null;
-  return { identity: text(row, 'identity'), payload: text(row, 'payload'), removal: text(row, 'removal') };
+  return {
+    identity: textOrNull(row, 'identity'),
+    payload: textOrNull(row, 'payload'),
+    removal: textOrNull(row, 'removal'),
+  };
 }
 
 async function desiredOf(db: Queryable, identityHash: Sha256, stories: readonly RunStory[]) {
@@ -109,8 +117,8 @@ async function desiredOf(db: Queryable, identityHash: Sha256, stories: readonly 
   return {
     runId: newest.runId,
     sourceKey: text(row, 'source_key'),
-    identity: text(row, 'identity'),
-    payload: text(row, 'upsert'),
+    identity: textOrNull(row, 'identity'),
+    payload: textOrNull(row, 'upsert'),
   };
 }
 

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { inspect } from 'node:util';
 import type pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { valueWords } from '../../src/cli/value-text.ts';
 import { hexOf, sha256FromHex, targetId } from '../../src/domain/ids.ts';
 import { markNotApplied, markRefused } from '../../src/journal/batches.ts';
 import {
@@ -328,6 +329,29 @@ describe('who may', () => {
       ])
         expect(await stateOf(db.query(sql)), `${who}: ${sql}`).toBe(DENIED);
     await closeRun(journal.runtime, run.attempt, 'rejected', null);
+  });
+
+  test('values that the journal has lost are told as lost', async () => {
+    const mirror = 'lossy';
+    await ScriptedRun.whole(journal.runtime, { mirror }, rowsOf({ a: '1' }));
+    const { rows } = await journal.admin.query<{ name: string }>(
+      `select format('retl.generation_%s', generation_id) as name from retl.generation join retl.run using (run_id)
+         join retl.mirror using (mirror_id) where name = $1`,
+      [mirror],
+    );
+    const lost = ['identity', 'upsert', 'remove'];
+    for (const column of lost)
+      await journal.admin.query(
+        `alter table ${rows[0]?.name} alter column ${column} drop not null; update ${rows[0]?.name} set ${column} = null`,
+      );
+    const { values } = await explain(mirror, 'a', { values: true, as: reader });
+    expect(values).toMatchObject({
+      identity: null,
+      held: { payload: null, removal: null },
+      desired: { payload: null },
+      operations: [{ payload: null }],
+    });
+    expect(valueWords(null)).toBe('(lost)');
   });
 
   test('identities cannot be listed without the right to values: only rejected ones have their hashes told', async () => {

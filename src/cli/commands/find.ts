@@ -22,7 +22,7 @@ import { counted } from '../problems-view.ts';
 import { readAllowed, requireValues } from '../read-rights.ts';
 import { ago } from '../run-view.ts';
 import { selectMirrors } from '../selection.ts';
-import { harmless } from '../value-text.ts';
+import { valueWords } from '../value-text.ts';
 
 export function findCommand(): Command {
   return newCommand(
@@ -136,9 +136,6 @@ function tell(output: Output, answers: readonly AskAnswer[]): void {
   output.note(output.style('dim', sourceWords(end.source, passed)));
 }
 
-/** In the place of an identity. */
-const LOST = '(lost)';
-
 function show(output: Output, members: readonly ToldMember[], more: boolean): void {
   if (members.length === 0) {
     output.line('Nobody that is held has it.');
@@ -147,7 +144,7 @@ function show(output: Output, members: readonly ToldMember[], more: boolean): vo
   const now = Date.now();
   const rows = members.map(({ mirror, identity, sinceAt, runId, position }) => [
     mirror,
-    identity === null ? LOST : harmless(identity),
+    valueWords(identity),
     `${sinceAt}, ${ago(new Date(sinceAt), now)}`,
     runId,
     position,
