@@ -13,7 +13,7 @@ const LONG = [
   'test/cases/{explain,metrics,plan,plan-values,tables}.e2e.test.ts',
   'test/cli/{find.e2e,follow.temporal,index-forget.e2e,index.e2e,rights.pg,terminal.temporal}.test.ts',
   'test/e2e/{schedules,schedules-missed}.temporal.test.ts',
-  'test/indexing/{engine,engine-forget}.search.test.ts',
+  'test/indexing/{engine,engine-forget,engine-faults}.search.test.ts',
   'test/e2e/{approve,asynchronous,attest,control-phases,deploy,frozen-worker,index-wakes,killed-jobs}.e2e.test.ts',
   'test/e2e/{lost-parts,maintenance,native-replace,pending-steps,release,resolve,verify}.e2e.test.ts',
 ];

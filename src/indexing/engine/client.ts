@@ -116,9 +116,12 @@ function failed(error: unknown): EngineReply {
   const status = field(meta, 'statusCode');
   const name = error instanceof Error ? error.name : '';
   if (name === 'ProductNotSupportedError') return { kind: 'refused', code: 'other-product' };
-  // Bytes that are no JSON, as from a proxy: its status still says what happened.
+  // Bytes that are no JSON, as from a proxy: its status still says what happened. What is said to be done and ends in the
+  // middle says nothing of what was asked.
   if (typeof status === 'number' && status > 0)
-    return { kind: 'answered', status, body: status < 300 ? undefined : field(meta, 'body') };
+    return status < 300
+      ? { kind: 'no-answer', code: 'torn' }
+      : { kind: 'answered', status, body: field(meta, 'body') };
   const text = error instanceof Error ? error.message : '';
   if (TLS_FAULT.test(text)) return { kind: 'refused', code: 'tls' };
   const code = /\bE[A-Z]{4,20}\b/.exec(text)?.[0] ?? (name === 'TimeoutError' ? 'timeout' : 'no-answer');

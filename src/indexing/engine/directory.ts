@@ -62,17 +62,25 @@ export async function deleteWord(engine: Engine, place: Place, { revision }: Dir
   return revision === null || deleteSeen(engine, directoryAlias(place), place.name, revision);
 }
 
-/** Makes the index of the directory where there is none. @throws RetlError */
+/** Makes the index of the directory where there is none, and gives it back the name that was taken from it. @throws RetlError */
 export async function prepareDirectory(engine: Engine, place: Place): Promise<void> {
   const alias = directoryAlias(place);
   const { status } = await ask(engine, { method: 'GET', path: `/_alias/${alias}` });
   if (status === 200) return;
+  const index = `${alias}_1`;
   const body = JSON.stringify({
     settings: { index: { number_of_shards: 1, number_of_replicas: place.replicas, hidden: true } },
     mappings: { dynamic: 'strict', properties: STATE_MAPPING },
     aliases: { [alias]: {} },
   });
-  await createIndex(engine, `${alias}_1`, body);
+  await createIndex(engine, index, body);
+  await addAlias(engine, index, alias);
+}
+
+/** One that it has already is as good. @throws RetlError */
+export async function addAlias(engine: Engine, index: string, alias: string): Promise<void> {
+  const body = JSON.stringify({ actions: [{ add: { index, alias } }] });
+  await done(engine, { method: 'POST', path: '/_aliases', body });
 }
 
 /** One that is there already is as good. @throws RetlError */

@@ -13,6 +13,7 @@ import { done, type Engine, INDEX_GONE, PATIENCE, type Patience } from './ask.ts
 import { createBuild, type KeptBuild, readBuild, writeAlias } from './build-state.ts';
 import { openEngine } from './client.ts';
 import {
+  addAlias,
   aliasOf,
   createIndex,
   type Directory,
@@ -140,13 +141,17 @@ class EngineIndexer implements Indexer {
     return this.#unlessGone(kept, () => this.#promoted(kept));
   }
 
-  /** A build that was taken away while it was worked on is lost, as one that another builder has moved on is. */
+  /**
+   * A build that was taken away while it was worked on is lost, as one that another builder has moved on is. Where its name
+   * alone was taken away, by which it is written, it has that again for the next call.
+   */
   async #unlessGone({ engineIndex, state }: KeptBuild, work: () => Promise<Applied>): Promise<Applied> {
     try {
       return await work();
     } catch (error) {
-      const isMissing = error instanceof RetlError && error.details.code === INDEX_GONE;
-      if (isMissing && (await readBuild(this.engine, engineIndex, state)) === null) return { kind: 'raced' };
+      if (!(error instanceof RetlError) || error.details.code !== INDEX_GONE) throw error;
+      if ((await readBuild(this.engine, engineIndex, state)) === null) return { kind: 'raced' };
+      await addAlias(this.engine, engineIndex, writeAlias(engineIndex));
       throw error;
     }
   }

@@ -29,9 +29,14 @@ export interface FrontKnobs {
   instead?(request: Passing): Promise<Passed | null> | Passed | null;
   /** The request that reaches the engine in the place of the one that came. */
   reaching?(request: Passing): string;
-  /** The answer that the client gets; `cut`: its connection is closed, after the engine has done the work. */
-  answering?(request: Passing, answer: Passed): Passed | 'cut' | Promise<Passed | 'cut'>;
+  /**
+   * The answer that the client gets. The engine has done the work; `cut`: the connection is closed instead of an answer,
+   * `torn`: in the middle of it.
+   */
+  answering?(request: Passing, answer: Passed): Passed | Lost | Promise<Passed | Lost>;
 }
+
+export type Lost = 'cut' | 'torn';
 
 export interface Front {
   readonly url: string;
@@ -50,7 +55,11 @@ export async function startFront(to: string, options: FrontOptions = {}): Promis
   const front: { knobs: FrontKnobs } = { knobs: {} };
   const answer: RequestListener = (request, response) => {
     void pass(to, request, front.knobs, options).then(
-      (passed) => (passed === 'cut' ? request.socket.destroy() : say(response, passed, options)),
+      (passed) => {
+        if (passed === 'cut') request.socket.destroy();
+        else if (passed === 'torn') tear(response);
+        else say(response, passed, options);
+      },
       () => request.socket.destroy(),
     );
   };
@@ -75,7 +84,7 @@ async function pass(
   request: IncomingMessage,
   knobs: FrontKnobs,
   { elastic = false }: FrontOptions,
-): Promise<Passed | 'cut'> {
+): Promise<Passed | Lost> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(Buffer.from(chunk));
   const { pathname, search } = new URL(request.url ?? '/', to);
@@ -104,6 +113,11 @@ function say(response: ServerResponse, { status, body }: Passed, { elastic = fal
   const type = elastic ? 'application/vnd.elasticsearch+json;compatible-with=8' : 'application/json';
   response.writeHead(status, { 'content-type': type, ...product });
   response.end(body);
+}
+
+function tear(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1_000 });
+  response.write('{"errors":false,"items":[{"index":{"sta', () => response.socket?.destroy());
 }
 
 const REFUSED = { index: { status: 429, error: { type: 'rejected_execution_exception' } } };
