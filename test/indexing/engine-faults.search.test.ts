@@ -152,6 +152,42 @@ describe.skipIf(why !== null)(`an index in OpenSearch ${why ?? ''}`, () => {
     expect(await place.built()).toBe(2);
   });
 
+  test.each(['before', 'after'])(
+    'a builder that dies %s any change that it makes there leaves what the next one completes',
+    async (when) => {
+      const isChange = ({ method, path }: Passing) => method !== 'GET' && !/_(mget|search|scroll)/.test(path);
+      const direct = new EnginePlace(server.url, 'opensearch', { prefix: place.prefix });
+      await scene.follow(await direct.indexer('vip'), 1_000);
+      for (let [last, dies] = [0, true]; dies; last += 1) {
+        dies = false;
+        let changes = 0;
+        const isDead = (request: Passing) => {
+          if (isChange(request)) changes += 1;
+          dies ||= changes > last;
+          return dies;
+        };
+        front.knobs = {
+          instead: (request) => (when === 'before' && isDead(request) ? Promise.reject(new Error()) : null),
+          answering: (request, answer) => (when === 'after' && isDead(request) ? 'cut' : answer),
+        };
+        const dying = await place.indexer('vip');
+        await rebuild(scene.deps(), dying)
+          .then(() => scene.follow(dying, 1_000))
+          .catch(() => null);
+        const next = await direct.indexer('vip');
+        expect(await scene.follow(next, 1_000)).toMatchObject({ kind: 'caught-up', state: 'live' });
+        expect(await place.shown('vip')).toBe(await scene.expected());
+        if (!dies) expect(changes).toBeGreaterThan(8);
+      }
+      front.knobs = {};
+      await rebuild(scene.deps(), await direct.indexer('vip'));
+      expect(await scene.follow(await direct.indexer('vip'))).toMatchObject({ kind: 'caught-up' });
+      expect(await place.built()).toBe(1);
+      await expectDone();
+      await direct.close();
+    },
+  );
+
   test('one that is red is waited for, and not taken for one that is gone; nor is the directory', async () => {
     const allocation = (enable: string | null) =>
       place.json('PUT', '/_cluster/settings', { transient: { 'cluster.routing.allocation.enable': enable } });
