@@ -57,10 +57,17 @@ describe.skipIf(why !== null)(`an index in OpenSearch ${why ?? ''}`, () => {
     };
   };
 
-  test.each(['torn', 'cut', 'half'] as const)('sends rows again whose answer was %s', async (by) => {
-    front.knobs = everySecond(isBulk, by);
-    expect(await scene.follow(await place.indexer('vip'), 40)).toMatchObject({ kind: 'caught-up' });
+  const LOST = (['torn', 'cut', 'half'] as const).flatMap((by) =>
+    (['opensearch', 'elasticsearch'] as const).map((system) => ({ system, by })),
+  );
+  test.each(LOST)('$system: sends rows again whose answer was $by', async ({ system, by }) => {
+    const between = await startFront(server.url, { elastic: system === 'elasticsearch' });
+    const there = new EnginePlace(server.url, system, { url: between.url, prefix: place.prefix });
+    between.knobs = everySecond(isBulk, by);
+    expect(await scene.follow(await there.indexer('vip'), 40)).toMatchObject({ kind: 'caught-up' });
     await expectDone();
+    await there.close();
+    await between.close();
   });
 
   test('has led readers on where the answer to that was lost, and leaves nothing of the build before', async () => {
@@ -187,6 +194,41 @@ describe.skipIf(why !== null)(`an index in OpenSearch ${why ?? ''}`, () => {
       await direct.close();
     },
   );
+
+  test('a builder that dies in the middle of a page leaves nothing that pages of another length do not come to', async () => {
+    const direct = new EnginePlace(server.url, 'opensearch', { prefix: place.prefix });
+    for (const [whole, effects, parity] of [
+      [2, 60, 0],
+      [1, 40, 1],
+      [3, 25, 0],
+    ] as const) {
+      await rebuild(scene.deps(), await direct.indexer('vip'));
+      let bulks = 0;
+      const isLast = (request: Passing) => isBulk(request) && bulks > whole;
+      front.knobs = {
+        instead(request) {
+          if (bulks > whole) return Promise.reject(new Error());
+          if (isBulk(request)) bulks += 1;
+          return null;
+        },
+        // Every second document of it arrives.
+        reaching(request) {
+          if (!isLast(request)) return request.body;
+          const lines = request.body.trimEnd().split('\n');
+          return `${lines.filter((_, n) => Math.floor(n / 2) % 2 === parity).join('\n')}\n`;
+        },
+        answering: (request, answer) => (isLast(request) ? 'cut' : answer),
+      };
+      await expect(scene.follow(await place.indexer('vip'), effects)).rejects.toMatchObject({
+        code: 'index.unavailable',
+      });
+      front.knobs = {};
+      expect(bulks).toBe(whole + 1);
+      expect(await scene.follow(await direct.indexer('vip'), 7)).toMatchObject({ kind: 'caught-up' });
+      await expectDone();
+    }
+    await direct.close();
+  });
 
   test('one that is red is waited for, and not taken for one that is gone; nor is the directory', async () => {
     const allocation = (enable: string | null) =>

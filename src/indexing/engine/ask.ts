@@ -102,6 +102,11 @@ export function errorType(body: unknown): string | null {
 /** The engine's name for an index that is not there. */
 export const INDEX_GONE = 'index_not_found_exception';
 
+/** Whether it was thrown because an index is not there. */
+export function isIndexGone(error: unknown): boolean {
+  return error instanceof RetlError && error.details.code === INDEX_GONE;
+}
+
 /** An answer that nobody foresaw. A thing that is gone may be there again, or be begun anew, at the next call. */
 export function refusal({ client }: Engine, status: number, body: unknown): RetlError {
   const code = errorType(body) ?? `http-${status}`;

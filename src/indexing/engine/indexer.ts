@@ -9,7 +9,7 @@ import type { EngineName, Options } from '../../domain/settings.ts';
 import type { Applied, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../indexer.ts';
 import { aliased, healAlias, swapAlias, sweep } from './alias.ts';
 import { applyBatch } from './apply.ts';
-import { done, type Engine, INDEX_GONE, PATIENCE, type Patience } from './ask.ts';
+import { done, type Engine, isIndexGone, PATIENCE, type Patience } from './ask.ts';
 import { createBuild, type KeptBuild, readBuild, writeAlias } from './build-state.ts';
 import { openEngine } from './client.ts';
 import {
@@ -94,7 +94,12 @@ class EngineIndexer implements Indexer {
     const engineIndex = this.#nameOf(build.definition.schemaVersion, build.build);
     const written = await writeDirectory(this.engine, this.place, { ...directory, building: engineIndex });
     if (written === null) return { kind: 'raced' };
-    await this.#create(engineIndex, build);
+    try {
+      await this.#create(engineIndex, build);
+    } catch (error) {
+      if (isIndexGone(error)) return { kind: 'raced' };
+      throw error;
+    }
     // Whoever found the directory's word before the build was there has begun another.
     const now = await readDirectory(this.engine, this.place);
     if (now.building === engineIndex) return { kind: 'begun' };
@@ -149,7 +154,7 @@ class EngineIndexer implements Indexer {
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof RetlError) || error.details.code !== INDEX_GONE) throw error;
+      if (!isIndexGone(error)) throw error;
       if ((await readBuild(this.engine, engineIndex, state)) === null) return { kind: 'raced' };
       await addAlias(this.engine, engineIndex, writeAlias(engineIndex));
       throw error;

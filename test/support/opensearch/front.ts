@@ -57,7 +57,7 @@ export async function startFront(to: string, options: FrontOptions = {}): Promis
     void pass(to, request, front.knobs, options).then(
       (passed) => {
         if (passed === 'cut') request.socket.destroy();
-        else if (passed === 'torn') tear(response);
+        else if (passed === 'torn') tear(response, options);
         else say(response, passed, options);
       },
       () => request.socket.destroy(),
@@ -108,16 +108,20 @@ async function pass(
   return (await knobs.answering?.(passing, answer)) ?? answer;
 }
 
-function say(response: ServerResponse, { status, body }: Passed, { elastic = false }: FrontOptions): void {
-  const product = elastic ? { 'x-elastic-product': 'Elasticsearch' } : {};
-  const type = elastic ? 'application/vnd.elasticsearch+json;compatible-with=8' : 'application/json';
-  response.writeHead(status, { 'content-type': type, ...product });
+function say(response: ServerResponse, { status, body }: Passed, options: FrontOptions): void {
+  response.writeHead(status, headersOf(options));
   response.end(body);
 }
 
-function tear(response: ServerResponse): void {
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': 1_000 });
+function tear(response: ServerResponse, options: FrontOptions): void {
+  response.writeHead(200, { ...headersOf(options), 'content-length': 1_000 });
   response.write('{"errors":false,"items":[{"index":{"sta', () => response.socket?.destroy());
+}
+
+function headersOf({ elastic = false }: FrontOptions): { readonly [name: string]: string } {
+  if (!elastic) return { 'content-type': 'application/json' };
+  const type = 'application/vnd.elasticsearch+json;compatible-with=8';
+  return { 'content-type': type, 'x-elastic-product': 'Elasticsearch' };
 }
 
 const REFUSED = { index: { status: 429, error: { type: 'rejected_execution_exception' } } };
