@@ -88,7 +88,7 @@ export const INDEX_CODES = {
     recourse: 'fix',
   },
   'index.unknown': {
-    meaning: 'No index of this name is configured.',
+    meaning: 'No index of this name is configured, or it is `retired`.',
     remedy: 'Check the name; `indexes` of retl.yaml lists them.',
     recourse: 'fix',
   },
