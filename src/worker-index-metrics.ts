@@ -7,13 +7,14 @@ import type { Logger } from './destinations/port.ts';
 import { RetlError } from './domain/errors.ts';
 import { logPosition } from './domain/ids.ts';
 import { indexStatus } from './indexing/index-status.ts';
-import { logLag } from './journal/log-reader.ts';
+import { type LogLag, logLag } from './journal/log-reader.ts';
 
 export class IndexWatch {
   readonly #up;
   readonly #positions;
   readonly #seconds;
-  readonly #away = new Set<string>();
+  /** Those that are down, and why. */
+  readonly #down = new Map<string, string>();
   #looking = false;
 
   constructor(
@@ -50,27 +51,26 @@ export class IndexWatch {
       const behind = live === undefined ? await logLag(this.deps.replay.journal, logPosition(0)) : live.lag;
       this.#tell(index, 'live', behind);
       this.#tell(index, 'building', building === undefined ? { positions: 0n, ms: 0 } : building.lag);
-      if (behind === null) throw new RetlError('index.other-log', { index });
+      const refused = builds.find((build) => build.refused !== null)?.refused?.code;
+      if (refused !== undefined) return this.#isDown(index, refused);
       this.#up(1, { index });
-      this.#away.delete(index);
+      this.#down.delete(index);
     } catch (error) {
-      this.#up(0, { index });
-      const why = error instanceof RetlError ? error.code : 'defect';
-      if (!this.#away.has(index))
-        this.logger.warn('an index cannot be looked at, for metrics', { index, why });
-      this.#away.add(index);
+      this.#isDown(index, error instanceof RetlError ? error.code : 'defect');
     }
   }
 
-  /** `null`: it is of another log, and stands as it was. */
-  #tell(index: string, build: 'live' | 'building', lag: Lag | null): void {
+  #isDown(index: string, why: string): void {
+    this.#up(0, { index });
+    if (this.#down.get(index) !== why)
+      this.logger.warn('an index is away or refused, and down for metrics', { index, why });
+    this.#down.set(index, why);
+  }
+
+  /** `null`: it is refused, and stands as it was. */
+  #tell(index: string, build: 'live' | 'building', lag: LogLag | null): void {
     if (lag === null) return;
     this.#positions(Number(lag.positions), { index, build });
     this.#seconds(lag.ms / 1_000, { index, build });
   }
-}
-
-interface Lag {
-  readonly positions: bigint;
-  readonly ms: number;
 }

@@ -21,6 +21,7 @@ const build = z.object({
   goal: u64.nullable(),
   checkpoint: z.string().nullable(),
   lag: lag.nullable(),
+  refused: z.object(toldError).nullable(),
 });
 
 const line = z.discriminatedUnion('kind', [

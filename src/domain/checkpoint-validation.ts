@@ -83,10 +83,7 @@ export function validateCheckpoint(
   const { checkpoint } = decoded;
   return (
     refuseRecord(checkpoint, recorded, definition) ??
-    refuseLog(recorded, log) ??
-    refuseDefinition(checkpoint, recorded, definition) ??
-    refuseSnapshot(checkpoint, recorded, log) ??
-    refuseCompacted(recorded, log) ?? {
+    refuseMark(recorded, checkpoint.projectionSchemaVersion, log, definition) ?? {
       kind: 'valid',
       checkpoint,
       replayFrom: logPosition(recorded.position + 1n),
@@ -108,6 +105,24 @@ function refuseRecord(
   return null;
 }
 
+/**
+ * All of {@link validateCheckpoint} but what the checkpoint's own bytes say; needs no artifact.
+ * @param builtAt schema version of the build
+ */
+export function refuseMark(
+  mark: CheckpointMark,
+  builtAt: number,
+  log: LogState,
+  definition: IndexDefinition,
+): Refusal | null {
+  return (
+    refuseLog(mark, log) ??
+    refuseDefinition(mark, builtAt, definition) ??
+    refuseSnapshot(mark, log) ??
+    refuseCompacted(mark, log)
+  );
+}
+
 /** Whether the log is another one than the index was built from, or has been another; needs no artifact. */
 export function refuseLog({ position, logId, entryHash }: CheckpointMark, log: LogState): Refusal | null {
   if (logId !== log.logId) return stop('index.other-log', { built_from: logId, log: log.logId });
@@ -119,12 +134,12 @@ export function refuseLog({ position, logId, entryHash }: CheckpointMark, log: L
 }
 
 function refuseDefinition(
-  c: Checkpoint,
-  { fingerprint }: RecordedCheckpoint,
+  { fingerprint }: CheckpointMark,
+  builtAt: number,
   definition: IndexDefinition,
 ): Refusal | null {
   const { schemaVersion } = definition;
-  const otherVersion = refuseVersion(c.projectionSchemaVersion, schemaVersion);
+  const otherVersion = refuseVersion(builtAt, schemaVersion);
   if (otherVersion !== null) return otherVersion;
   if (fingerprint === definition.fingerprint) return null;
   return stop('index.definition-changed', { index: definition.name, schema_version: schemaVersion });
@@ -146,9 +161,8 @@ export function refuseVersion(builtAt: number, now: number): Refusal | null {
     : fullReplay('index.schema-changed', details);
 }
 
-function refuseSnapshot(c: Checkpoint, recorded: RecordedCheckpoint, log: LogState): Refusal | null {
-  const { snapshot: began, position } = recorded;
-  if (c.aslSnapshotId === null || began === null) return null;
+function refuseSnapshot({ snapshot: began, position }: CheckpointMark, log: LogState): Refusal | null {
+  if (began === null) return null;
   const details = (rule: string) => ({ rule, snapshot: `${began.id}` });
   const now = log.snapshot;
   if (now?.id !== began.id) return stop('index.snapshot-mismatch', details('gone'));
@@ -158,7 +172,7 @@ function refuseSnapshot(c: Checkpoint, recorded: RecordedCheckpoint, log: LogSta
   return isBoundary ? null : stop('index.snapshot-mismatch', details('boundary'));
 }
 
-function refuseCompacted({ position }: RecordedCheckpoint, log: LogState): Refusal | null {
+function refuseCompacted({ position }: CheckpointMark, log: LogState): Refusal | null {
   if (!isCompacted(position, log)) return null;
   return fullReplay('index.past-compaction', { position: `${position}`, earliest: `${log.earliest}` });
 }

@@ -17,7 +17,9 @@ export type IndexLine =
         readonly position: bigint | null;
         readonly goal: bigint | null;
         readonly checkpoint: string | null;
+        /** `null`: it is refused. */
         readonly lag: { readonly positions: bigint; readonly ms: number } | null;
+        readonly refused: { readonly code: ErrorCode; readonly details: ErrorDetails } | null;
       }[];
     }
   | {

@@ -143,7 +143,7 @@ export const METRICS = {
     kind: 'gauge',
     unit: '',
     labels: ['index'],
-    help: '1: the index answered the last look at it, and is of this log; 0: what is told of it is older.',
+    help: '1: the last look found the index, and that it may go on; 0: it is away or refused, and its lag is older.',
   },
   retl_index_lag_positions: {
     kind: 'gauge',

@@ -3,7 +3,14 @@
  * nothing.
  */
 
-import { type IndexDefinition, type Refusal, refuseVersion, stop } from '../domain/checkpoint-validation.ts';
+import {
+  type CheckpointMark,
+  type IndexDefinition,
+  type Refusal,
+  refuseMark,
+  refuseVersion,
+  stop,
+} from '../domain/checkpoint-validation.ts';
 import type { ArtifactStore } from '../journal/artifact-store.ts';
 import { buildOf, type CheckpointRecord, logStateAt, newestCheckpoint } from '../journal/checkpoints.ts';
 import { logHead } from '../journal/log.ts';
@@ -14,7 +21,8 @@ import type { Indexer, OwnBuild } from './indexer.ts';
 
 interface ResumeDeps {
   readonly journal: Queryable;
-  readonly artifacts: ArtifactStore;
+  /** `null`: of the checkpoint only what stands beside it is asked, by whoever looks every few seconds. */
+  readonly artifacts: ArtifactStore | null;
 }
 
 /**
@@ -34,14 +42,27 @@ export async function refuseBuild(
 
 /** `null`: it may. @throws JournalError; RetlError as the store of artifacts does */
 async function refuseResume(
-  { journal, artifacts }: ResumeDeps,
+  deps: ResumeDeps,
   definition: IndexDefinition,
   build: OwnBuild,
 ): Promise<Refusal | null> {
   const { mark } = build;
-  if (mark === null) return refuseLoad(journal, definition, build);
+  if (mark === null) return refuseLoad(deps.journal, definition, build);
+  return (await refuseCheckpoint(deps, definition, build, mark)) ?? rowsOfOtherLog(deps.journal, build);
+}
+
+async function refuseCheckpoint(
+  { journal, artifacts }: ResumeDeps,
+  definition: IndexDefinition,
+  build: OwnBuild,
+  mark: CheckpointMark,
+): Promise<Refusal | null> {
+  if (artifacts === null) {
+    const log = await logStateAt(journal, mark.position, mark.snapshot?.id ?? null);
+    return refuseMark(mark, build.definition.schemaVersion, log, definition);
+  }
   const validation = await checkResume(journal, artifacts, mark, definition);
-  return validation.kind === 'refused' ? validation : rowsOfOtherLog(journal, build);
+  return validation.kind === 'refused' ? validation : null;
 }
 
 /** Rows past the checkpoint, of a builder that died, are written over only by the entries that they came from. */

@@ -5,6 +5,8 @@ import { randomBytes } from 'node:crypto';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { workerCommandLine } from '../../src/cli/worker-process.ts';
+import { ERROR_CODES } from '../../src/domain/errors.ts';
+import { restoredJournal } from '../indexing/rebuild.contract.ts';
 import { IndexScene, rows, SCHEMA } from '../support/index-scene.ts';
 import { startOpenSearch, withoutOpenSearch } from '../support/opensearch/server.ts';
 import { createTestProject, type TestProject } from '../support/project.ts';
@@ -172,6 +174,43 @@ test(
       expect(await text(worker.stderr)).toBe('');
     } finally {
       await several.remove();
+    }
+  },
+  PATIENT_MS,
+);
+
+test(
+  'a journal that was restored is told by its code, its remedy and the exit code, and by no lag, also once it has grown again',
+  async () => {
+    const restored = await restoredJournal(scene);
+    const beside = await createTestProject({
+      'retl.yaml': {
+        journal: { url: `\${env:JOURNAL_URL}` },
+        temporal: { address: '127.0.0.1:1' },
+        connections: {},
+        indexes: { kept: { kind: 'membership-search', url: `\${env:INDEX_URL}` } },
+      },
+    });
+    try {
+      await scene.follow(scene.indexer('kept'));
+      const env = { JOURNAL_URL: restored.journal.runtimeUrl, INDEX_URL: scene.journal.runtimeUrl };
+      const status = (...args: readonly string[]) =>
+        retl(['index', 'status', ...args], { cwd: beside.folder, env });
+      const ahead = await status();
+      expect(ahead.code).toBe(1);
+      expect(ahead.stdout).toMatch(/\nkept +live +\d+ +\d+ of 0 +\d+ +index\.ahead-of-log +unknown\n$/);
+      expect(ahead.stderr).toContain(ERROR_CODES['index.ahead-of-log'].remedy);
+      for (let n = 0; n < 2; n += 1) await restored.history();
+      const grown = await status('--json');
+      expect(grown.code).toBe(1);
+      const code = 'index.log-diverged';
+      expect(JSON.parse(grown.stdout)).toMatchObject({
+        indexes: [{ index: 'kept', builds: [{ state: 'live', lag: null, refused: { code } }] }],
+        refused: [{ index: 'kept', code, remedy: ERROR_CODES[code].remedy, details: { index: 'kept' } }],
+      });
+    } finally {
+      await beside.remove();
+      await restored.close();
     }
   },
   PATIENT_MS,

@@ -1,7 +1,9 @@
 /** Metrics of indexes: the lag of each build, as the index itself says (docs/metrics.md). */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Logger } from '../../src/destinations/port.ts';
 import { RetlError } from '../../src/domain/errors.ts';
+import type { Indexer } from '../../src/indexing/indexer.ts';
 import { postgresIndexer } from '../../src/indexing/postgres/indexer.ts';
 import { membershipSearch } from '../../src/indexing/postgres/search.ts';
 import { rebuild } from '../../src/indexing/rebuild.ts';
@@ -10,6 +12,7 @@ import { logHead } from '../../src/journal/log.ts';
 import { IndexWatch } from '../../src/worker-index-metrics.ts';
 import { afterPages, IndexScene, rows, SCHEMA } from '../support/index-scene.ts';
 import { RecordingMeter } from '../support/recording-meter.ts';
+import { restoredJournal } from './rebuild.contract.ts';
 
 let scene: IndexScene;
 
@@ -18,6 +21,41 @@ beforeAll(async () => {
   await scene.history();
 });
 afterAll(() => scene.close());
+
+/** For a watch, which closes it. */
+async function open(name: string): Promise<Indexer> {
+  const { runtimeUrl: url } = scene.journal;
+  return postgresIndexer({ name, kind: membershipSearch, url, schema: SCHEMA, holdsLog: false });
+}
+
+type LogFields = Parameters<Logger['warn']>[1];
+
+test('a journal that was restored to an earlier time takes an index down, and keeps it down once it has grown again, until it is rebuilt', async () => {
+  await scene.follow(scene.indexer('vip'));
+  const restored = await restoredJournal(scene);
+  const meter = new RecordingMeter();
+  const whys: unknown[] = [];
+  const logger = {
+    info: () => undefined,
+    warn: (_: string, fields: LogFields = {}) => void whys.push(fields.why),
+  };
+  const watched = (of: IndexScene) =>
+    new IndexWatch({ replay: of.deps(), names: async () => ['vip'], open }, meter, logger);
+  const up = () => meter.series['retl_index_up{index="vip"}'];
+  await watched(scene).look();
+  expect(up()).toBe(1);
+  const watch = watched(restored);
+  for (let n = 0; n < 2; n += 1) await watch.look();
+  expect([up(), whys]).toEqual([0, ['index.ahead-of-log']]);
+  for (let n = 0; n < 2; n += 1) await restored.history();
+  await watch.look();
+  expect([up(), whys]).toEqual([0, ['index.ahead-of-log', 'index.log-diverged']]);
+  await rebuild(restored.deps(), scene.indexer('vip'));
+  await restored.follow(scene.indexer('vip'));
+  await watch.look();
+  expect(up()).toBe(1);
+  await restored.close();
+});
 
 test('lag in positions and seconds is zero when caught up, right while a rebuild runs, and stands while an index is away', async () => {
   const meter = new RecordingMeter();
@@ -31,8 +69,7 @@ test('lag in positions and seconds is zero when caught up, right while a rebuild
       names: async () => ['people'],
       async open(name) {
         if (isAway) throw new RetlError('index.unavailable', {});
-        const { runtimeUrl: url } = scene.journal;
-        return postgresIndexer({ name, kind: membershipSearch, url, schema: SCHEMA, holdsLog: false });
+        return open(name);
       },
     },
     meter,

@@ -1,6 +1,7 @@
 /** What an index is refused for, each with its own remedy, and the builds that mend it, wherever it lives (design.md section 7). */
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { indexStatus } from '../../src/indexing/index-status.ts';
 import { rebuild, rollback } from '../../src/indexing/rebuild.ts';
 import { follow } from '../../src/indexing/replay.ts';
 import { verifyIndex } from '../../src/indexing/verify-index.ts';
@@ -53,6 +54,11 @@ export function rebuildContract(home: IndexHome): void {
       expect(await scene.follow(now)).toMatchObject({ code: 'index.newer-release', remedy: 'stop' });
       expect(await verifyIndex(scene.deps(), now)).toMatchObject({ code: 'index.newer-release' });
       expect(await next.builds()).toEqual(builds);
+      const looked = await Promise.all([now, next].map((one) => indexStatus(scene.journal.runtime, one)));
+      expect(looked.map(({ builds: [live] }) => live?.refused?.code)).toEqual([
+        'index.newer-release',
+        undefined,
+      ]);
       await rebuild(scene.deps(), now);
       expect(await scene.follow(now)).toMatchObject({ kind: 'caught-up', state: 'live' });
       expect(await place.shown('vip')).toBe(await scene.expected());
@@ -86,6 +92,9 @@ export function rebuildContract(home: IndexHome): void {
       };
       expect(await scene.follow(indexer)).toMatchObject(refusal);
       expect(await verifyIndex(scene.deps(), indexer)).toMatchObject(refusal);
+      expect((await indexStatus(scene.journal.runtime, indexer)).builds).toMatchObject([
+        { refused: refusal },
+      ]);
       expect([await place.shown('vip'), await indexer.builds()]).toEqual([shown, builds]);
       expect(await rebuild(scene.deps(), indexer)).toMatchObject({ kind: 'chosen' });
       expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up', state: 'live' });
@@ -114,10 +123,17 @@ export function rebuildContract(home: IndexHome): void {
       const restored = await restoredJournal(scene);
       await scene.follow(await place.indexer('vip'));
       const indexer = await place.indexer('vip');
-      expect(await restored.follow(indexer)).toMatchObject({ code: 'index.ahead-of-log', remedy: 'stop' });
+      const refused = async (code: string) => {
+        expect(await restored.follow(indexer)).toMatchObject({ code, remedy: 'stop' });
+        // Whoever looks sees it without the checkpoint's bytes, and is told no lag, which would be none, or less.
+        expect((await indexStatus(restored.journal.runtime, indexer)).builds).toMatchObject([
+          { state: 'live', lag: null, refused: { code } },
+        ]);
+      };
+      await refused('index.ahead-of-log');
       await restored.history();
       await restored.history();
-      expect(await restored.follow(indexer)).toMatchObject({ code: 'index.log-diverged', remedy: 'stop' });
+      await refused('index.log-diverged');
       // Its builds have the numbers of those that were lost with what the journal has forgotten.
       expect(await rebuild(restored.deps(), indexer)).toMatchObject({ kind: 'chosen' });
       expect(await restored.follow(indexer)).toMatchObject({ kind: 'caught-up' });

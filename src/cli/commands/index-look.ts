@@ -1,6 +1,7 @@
 /** `retl index status|verify|checkpoints|show`: how indexes stand, beside the log and in the journal's registry. */
 
 import type { Command } from 'commander';
+import { RetlError } from '../../domain/errors.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { EXIT, type ExitCode, worstExit } from '../exit-codes.ts';
 import { failureOf } from '../failures.ts';
@@ -43,8 +44,9 @@ async function status(invocation: Invocation): Promise<ExitCode> {
     indexWorkflows(project, names),
   ]);
   const indexes = found.answers.flatMap((one) => (one.kind === 'status' ? [one] : []));
-  const refused = found.refusals.map((error) => ({ index: error.details.index, failure: failureOf(error) }));
-  for (const [n, { index }] of refused.entries()) if (index === undefined) throw found.refusals[n];
+  const away = found.refusals.map((error) => ({ index: error.details.index, failure: failureOf(error) }));
+  for (const [n, { index }] of away.entries()) if (index === undefined) throw found.refusals[n];
+  const refused = [...away, ...indexes.flatMap(refusedBuilds)];
   output.document({
     indexes: indexes.map(({ kind: _, ...rest }) => ({ ...rest, workflow: workflows(rest.index) })),
     refused: refused.map(({ index, failure }) => ({
@@ -54,7 +56,7 @@ async function status(invocation: Invocation): Promise<ExitCode> {
   });
   const rows = names.flatMap((name) => [
     ...indexes.filter(({ index }) => index === name).flatMap(rowsOf),
-    ...refused
+    ...away
       .filter(({ index }) => index === name)
       .map(({ failure }) => [name, failure.document.code, '', '', '', '']),
   ]);
@@ -72,15 +74,26 @@ async function status(invocation: Invocation): Promise<ExitCode> {
   return worstExit(refused.map(({ failure }) => failure.exit));
 }
 
-function rowsOf({ index, head, builds }: Extract<IndexAnswer, { readonly kind: 'status' }>): string[][] {
+type Status = Extract<IndexAnswer, { readonly kind: 'status' }>;
+
+/** Builds that may not go on: readers have the live one as it is, until a person has looked. */
+function refusedBuilds({ index, builds }: Status) {
+  return builds.flatMap(({ build, refused }) => {
+    if (refused === null) return [];
+    const details = { index, build, ...refused.details };
+    return [{ index, failure: failureOf(new RetlError(refused.code, details)) }];
+  });
+}
+
+function rowsOf({ index, head, builds }: Status): string[][] {
   if (builds.length === 0) return [[index, 'not built', '', `0 of ${head}`, '', '']];
-  return builds.map(({ state, build, position, goal, rows, lag }) => [
+  return builds.map(({ state, build, position, goal, rows, lag, refused }) => [
     index,
     goal === null ? state : `${state}, rolled back to ${goal}`,
     build,
     `${position ?? 'snapshot'} of ${head}`,
     rows,
-    lag === null ? 'another log' : `${lag.positions} positions, ${lag.ms} ms`,
+    lag === null ? (refused?.code ?? '') : `${lag.positions} positions, ${lag.ms} ms`,
   ]);
 }
 
