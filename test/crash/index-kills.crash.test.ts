@@ -11,7 +11,7 @@ import { KILLS, KilledBuilders } from '../support/index-kills.ts';
 import { rows } from '../support/index-scene.ts';
 
 const nameOf = (n: number) => `kill-${n}`;
-const OTHERS = ['frozen', 'frozen-inside', 'raced', 'snapshot'];
+const OTHERS = ['frozen', 'frozen-inside', 'frozen-copying', 'raced', 'snapshot'];
 
 let builders: KilledBuilders;
 beforeAll(async () => {
@@ -27,19 +27,21 @@ test.each(KILLS.map((kill, n) => ({ ...kill, n })))(
 );
 
 test.each([
-  ['frozen', 'retl.put_checkpoint('],
-  ['frozen-inside', 'retl.put_artifact('],
-])(
+  ['frozen', 'retl.put_checkpoint(', 'unseen'],
+  ['frozen-inside', 'retl.put_artifact(', 'unseen'],
+  // The server has begun it, and waits for what the builder sends.
+  ['frozen-copying', 'copy "retl_index".rows_', 'unanswered'],
+] as const)(
   '%s at %s while another one takes over, it is refused once it goes on, and changes nothing',
-  async (index, statement) => {
+  async (index, statement, how) => {
     const { proxy, start } = await builders.builder(index);
-    const held = proxy.hold({ statement, how: 'unseen' });
+    const held = proxy.hold({ statement, how });
     const { child, ended } = start();
     await held.reached;
     child.kill('SIGSTOP');
     const { scene } = builders;
     const indexer = scene.indexer(index);
-    // Who is frozen in a transaction holds its lock until the server ends it.
+    // Who is frozen in a transaction holds its lock until the server ends it, or in a COPY whoever waits for it.
     const goneOn = async () => (await scene.follow(indexer).catch(() => null))?.kind === 'caught-up';
     while (!(await goneOn())) await sleep(1_000);
     await builders.isTheLogs(index);

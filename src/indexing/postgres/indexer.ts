@@ -12,6 +12,7 @@ import { sha256Parts } from '../../journal/artifact-store.ts';
 import type { Applied, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../indexer.ts';
 import { buildTable, insertBuild, type KeptBuild, lockBuild, readBuilds, writeBuild } from './builds.ts';
 import { inTransaction, openIndexDatabase, query } from './database.ts';
+import { pastFrozen } from './frozen.ts';
 import { finishTable, type RowTable, type TableKind } from './kind.ts';
 import { dropTables } from './late-changes.ts';
 import { lookAt } from './look.ts';
@@ -56,15 +57,18 @@ export function postgresIndexer(options: PostgresIndexOptions): Indexer {
     },
     builds: async () => ((await isThere(pool, schema)) ? readBuilds(pool, schema, name) : []),
     begin: (build) => begin(pool, schema, kind, build),
-    apply: (build, batch, mark) => apply(pool, schema, kind, build, batch, mark),
+    apply: (build, batch, mark) =>
+      pastFrozen(pool, schema, () => apply(pool, schema, kind, build, batch, mark)),
     async promote(build) {
-      const promoted = await promote(pool, schema, kind, build);
-      if (promoted.kind === 'applied') await dropRetired(pool, schema, name);
+      const promoted = await pastFrozen(pool, schema, () => promote(pool, schema, kind, build));
+      if (promoted.kind === 'applied') {
+        await dropRetired(pool, schema, name);
+      }
       return promoted;
     },
     async retire(build) {
       const sql = `update ${schema}.index_build set state = 'retired' where index_name = $1 and build_id = $2 and state = 'building'`;
-      await query(pool, sql, [name, build]);
+      await pastFrozen(pool, schema, () => query(pool, sql, [name, build]));
       await dropRetired(pool, schema, name);
     },
     async scratch({ build }, boundary) {
