@@ -69,6 +69,10 @@ const REFUSED: { readonly [what: string]: Refused } = {
     breaks: () => onTable('alter table %s rename column word to words'),
     mends: rebuilt,
   },
+  '23514: table-changed: built anew': {
+    breaks: () => onTable('alter table %s add check (run_id = 1) not valid'),
+    mends: rebuilt,
+  },
   '28000: sign-in: the URL is mended': {
     breaks: nothing,
     mends: nothing,

@@ -128,7 +128,12 @@ export function rows(from: number, to: number, payload: string): readonly TestRo
 /** The same kind at another schema version; its rows have a column more. */
 export function nextVersion(kind: TableKind): TableKind {
   const columns = `${kind.columns}, extra text`;
-  return { ...kind, schemaVersion: kind.schemaVersion + 1, columns, shown: `${kind.shown}, extra` };
+  const [schemaVersion, names, shown] = [
+    kind.schemaVersion + 1,
+    [...kind.names, 'extra'],
+    `${kind.shown}, extra`,
+  ];
+  return { ...kind, schemaVersion, columns, names, shown };
 }
 
 /** Says stop once so many pages have been asked for. */

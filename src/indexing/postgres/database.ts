@@ -127,7 +127,17 @@ const RULES: { readonly [sqlState: string]: string } = {
   '42P01': 'table-gone',
   '42703': 'table-changed',
   '42804': 'table-changed',
+  '42809': 'table-changed',
+  '42883': 'table-changed',
+  '42P07': 'table-changed',
   '42P10': 'table-changed',
+  // Rows that cannot stand beside what the log gives, or columns and constraints that these do not fit.
+  '22P02': 'table-changed',
+  '22P03': 'table-changed',
+  '23502': 'table-changed',
+  '23503': 'table-changed',
+  '23505': 'table-changed',
+  '23514': 'table-changed',
 };
 
 /** What `pg` threw, as one of this project's errors. */

@@ -11,7 +11,18 @@ import { BinaryRows, fixedFields } from './binary-rows.ts';
 import { copyBinary, copyBytes, copyRows, copyText, type IndexConnection } from './database.ts';
 import type { RowBatch, RowTable, TableKind, Taken } from './kind.ts';
 
-const NAMES = 'position, target_id, mirror, identity_hash, identity, action, payload_hash, run_id, at';
+const NAME_LIST = [
+  'position',
+  'target_id',
+  'mirror',
+  'identity_hash',
+  'identity',
+  'action',
+  'payload_hash',
+  'run_id',
+  'at',
+];
+const NAMES = NAME_LIST.join(', ');
 
 export const membershipHistory: TableKind = {
   name: 'membership-history',
@@ -19,6 +30,7 @@ export const membershipHistory: TableKind = {
   schemaVersion: 2_001,
   columns: `position bigint not null, target_id bigint not null, mirror text not null, identity_hash bytea not null,
     identity text not null, action text not null, payload_hash bytea, run_id bigint not null, at timestamptz not null`,
+  names: NAME_LIST,
   shown: 'mirror, identity, action, at, run_id, position, target_id, identity_hash, payload_hash',
   keys: (table) => [
     `alter table ${table} add primary key (identity_hash, position, target_id)`,

@@ -17,6 +17,7 @@ import { finishTable, type RowTable, type TableKind } from './kind.ts';
 import { dropTables } from './late-changes.ts';
 import { lookAt } from './look.ts';
 import { openScratch } from './scratch.ts';
+import { dropStrays, freeNumber } from './strays.ts';
 
 export interface PostgresIndexOptions {
   readonly name: string;
@@ -63,6 +64,7 @@ export function postgresIndexer(options: PostgresIndexOptions): Indexer {
       const promoted = await pastFrozen(pool, schema, () => promote(pool, schema, kind, build));
       if (promoted.kind === 'applied') {
         await dropRetired(pool, schema, name);
+        await dropStrays(pool, schema);
       }
       return promoted;
     },
@@ -116,8 +118,9 @@ async function letRead(client: pg.ClientBase, schema: string, relation: string):
 
 async function begin(pool: pg.Pool, schema: string, kind: TableKind, build: NewBuild) {
   return inTransaction(pool, async (client) => {
-    const id = await insertBuild(client, schema, build);
-    if (id === null) return { kind: 'raced' as const };
+    const given = await insertBuild(client, schema, build);
+    if (given === null) return { kind: 'raced' as const };
+    const id = await freeNumber(client, schema, given);
     await query(client, `create table ${schema}.rows_${id} (${kind.columns})`);
     await letRead(client, schema, `${schema}.rows_${id}`);
     return { kind: 'begun' as const };

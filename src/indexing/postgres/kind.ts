@@ -28,6 +28,8 @@ export interface TableKind {
   readonly schemaVersion: number;
   /** Columns with their types, as in CREATE TABLE. */
   readonly columns: string;
+  /** The names of all of these. */
+  readonly names: readonly string[];
   /** What the view shows of a row. */
   readonly shown: string;
   /** Statements that create the keys of a table. */

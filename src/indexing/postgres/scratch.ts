@@ -64,11 +64,12 @@ async function compareAt(client: IndexConnection, of: ScratchOf, position: LogPo
   if (now.mark.position !== position) return { kind: 'moved', position: now.mark.position };
   const sameBeginning = (live.snapshot?.boundary ?? null) === boundary;
   const where = sameBeginning ? '' : ` where ${kind.comparable(boundary ?? 0n)}`;
-  const [a, b] = [`table_live as (select * from ${schema}.rows_${live.table}${where})`, `${TABLE}${where}`];
+  // Somebody may have added a column of his own.
+  const from = (table: string) => `select ${kind.names.join(', ')} from ${table}${where}`;
   const row = one(
     await query(
       client,
-      `with ${a}, table_log as (select * from ${b})
+      `with table_live as (${from(`${schema}.rows_${live.table}`)}), table_log as (${from(TABLE)})
        select (select count(*) from table_live) as rows,
          (select count(*) from (select * from table_log except all select * from table_live) m) as missing,
          (select count(*) from (select * from table_live except all select * from table_log) u) as unexpected`,

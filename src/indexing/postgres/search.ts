@@ -39,6 +39,7 @@ export const membershipSearch: TableKind = {
   name: 'membership-search',
   schemaVersion: 2,
   columns: COLUMNS,
+  names: NAME_LIST,
   shown: `mirror, identity, since_at, accepted_at, run_id, since, position, target_id, identity_hash, payload_hash`,
   keys: (table) => [
     `alter table ${table} add primary key (identity_hash, target_id)`,
