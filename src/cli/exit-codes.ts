@@ -24,7 +24,7 @@ export const EXIT_MEANINGS: { readonly [Name in keyof typeof EXIT]: string } = {
   failure: 'something failed, or could not be reached; trying again may help',
   usage: 'wrong arguments, or an error in configuration or data that must be mended first',
   refused:
-    'refused: a run is under way, another mirror owns the target, nothing is running or of that name, a batch is decided, a schedule is not this project’s, or nobody has said where Temporal is and no worker is there',
+    'refused: a run is under way, another mirror owns the target, nothing is running or of that name, an index is paused, a batch is decided, a schedule is not this project’s, or nobody has said where Temporal is and no worker is there',
   guardHeld:
     'held by the guard: the run is parked and waits for an answer, or its removals were rejected or not approved in time',
   rejected: 'the destination rejected members',

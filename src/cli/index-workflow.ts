@@ -3,9 +3,12 @@
  * the index itself and is told without Temporal, so that whoever does not answer here in time only leaves this unknown.
  */
 
-import { ERROR_CODES, RetlError } from '../domain/errors.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TemporalClient } from '../client/connect.ts';
+import { ERROR_CODES, type ErrorCode, RetlError } from '../domain/errors.ts';
 import type { IndexProgress } from '../domain/index-messages.ts';
 import type { Project } from './environment.ts';
+import { EXIT, type ExitCode, exitOfError } from './exit-codes.ts';
 import { foreignWords } from './foreign-run.ts';
 import { noWorkerWords } from './no-worker.ts';
 import type { Output } from './output.ts';
@@ -49,8 +52,59 @@ async function look(
 }
 
 /** Temporal is away, refuses, or the reference to its address leads nowhere: what a command that needs it would say. */
-function onlyUnknown(error: unknown): void {
+function onlyUnknown(error: unknown): IndexWorkflow {
   if (!(error instanceof RetlError)) throw error;
+  return UNKNOWN;
+}
+
+const ASK_AGAIN_MS = 200;
+
+/**
+ * What a workflow does that was started or told something just now. While it looks at its index it may still come to be
+ * refused: that is waited for, but not for long.
+ */
+export async function workflowAfter(temporal: TemporalClient, index: string): Promise<IndexWorkflow> {
+  const { indexProgress } = await import('../client/indexes.ts');
+  const until = Date.now() + LOOK_WITHIN_MS;
+  try {
+    for (;;) {
+      const seen = await indexProgress(temporal, index, LOOK_WITHIN_MS);
+      const isLooking = seen.kind === 'running' && seen.progress.looking;
+      if (!isLooking || Date.now() >= until) return workflowOf(index, seen, temporal.taskQueue);
+      await sleep(ASK_AGAIN_MS);
+    }
+  } catch (error) {
+    return onlyUnknown(error);
+  }
+}
+
+/** Has the workflow look at once, where it runs, and says what it does then. */
+export async function wakened(project: Project, index: string): Promise<IndexWorkflow> {
+  const { signalIndex } = await import('../client/indexes.ts');
+  const told = lookAtTemporal(project, async (temporal) => {
+    await signalIndex(temporal, index, 'wake');
+    return workflowAfter(temporal, index);
+  });
+  return told.catch(onlyUnknown);
+}
+
+const AT_WORK: ReadonlySet<IndexWorkflow['state']> = new Set([
+  'replaying',
+  'caught-up',
+  'frozen',
+  'unavailable',
+]);
+
+/** Whether it does what there is to do, or tries to, without anybody's help. */
+export function isAtWork({ state }: IndexWorkflow): boolean {
+  return AT_WORK.has(state);
+}
+
+/** Of a command that would have an index follow the log: as `--once` leaves, where it is refused. */
+export function exitOfWorkflow({ state, code }: IndexWorkflow): ExitCode {
+  if (state === 'paused' || state === 'not-running' || state === 'stopped') return EXIT.refused;
+  if (state !== 'refused') return EXIT.ok;
+  return isErrorCode(code) ? exitOfError(code) : EXIT.failure;
 }
 
 type Seen = Awaited<ReturnType<typeof import('../client/indexes.ts').indexProgress>>;
@@ -90,8 +144,11 @@ function phaseOf(index: string, { phase: state, code }: IndexProgress): IndexWor
 
 /** A worker of another release may have codes that this one does not know. */
 function codeInfo(code: string | null): { readonly meaning: string; readonly remedy: string } | null {
-  const known = Object.entries(ERROR_CODES).find(([name]) => name === code);
-  return known?.[1] ?? null;
+  return isErrorCode(code) ? ERROR_CODES[code] : null;
+}
+
+function isErrorCode(code: string | null): code is ErrorCode {
+  return code !== null && Object.hasOwn(ERROR_CODES, code);
 }
 
 /** As a cell of a table. */

@@ -53,6 +53,8 @@ export interface IndexProgress {
   readonly place: IndexPlace | null;
   /** Why it waits, where it was refused or something is away. */
   readonly code: string | null;
+  /** Whether it is asking its index at the moment, so that all of this may change at once. */
+  readonly looking: boolean;
 }
 
 export type IndexResult =

@@ -60,6 +60,7 @@ class Following {
   #phase: IndexProgress['phase'] = 'replaying';
   #place: IndexPlace | null = null;
   #code: string | null = null;
+  #looking = false;
 
   constructor(private readonly input: IndexInput) {
     this.#control = new IndexControl(input.carried);
@@ -106,9 +107,15 @@ class Following {
 
   async #work(rebuild: boolean): Promise<IndexStep | null> {
     const { index: name } = this.input;
-    if (rebuild) return this.#control.stoppable(() => rebuildIndex({ index: name }));
-    if (this.#phase !== 'caught-up') this.#show('replaying', null);
-    return this.#control.stoppable(() => followIndex({ index: name, windowMs: WINDOW_MS }));
+    if (!rebuild && this.#phase !== 'caught-up') this.#show('replaying', null);
+    this.#looking = true;
+    try {
+      return await this.#control.stoppable<IndexStep>(() =>
+        rebuild ? rebuildIndex({ index: name }) : followIndex({ index: name, windowMs: WINDOW_MS }),
+      );
+    } finally {
+      this.#looking = false;
+    }
   }
 
   async #after(step: IndexStep, heeded: number): Promise<void> {
@@ -132,7 +139,8 @@ class Following {
   }
 
   #progress(): IndexProgress {
-    return { index: this.input.index, phase: this.#phase, place: this.#place, code: this.#code };
+    const { index } = this.input;
+    return { index, phase: this.#phase, place: this.#place, code: this.#code, looking: this.#looking };
   }
 
   #show(phase: IndexProgress['phase'], code: string | null): void {

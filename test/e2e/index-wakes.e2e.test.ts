@@ -122,6 +122,31 @@ async function told(
   return { row: plain.stdout.split('\n')[1] ?? '', notes: plain.stderr, workflow: index.workflow };
 }
 
+const index = (...args: readonly string[]) =>
+  retl(['index', ...args], { cwd: system.project.folder, env: system.env });
+
+/** Nobody is told that work goes on which does not: neither by `run` nor by `rebuild`. A new build is begun, and waits. */
+async function commandsWhilePaused(): Promise<void> {
+  const resume = expect.stringContaining('`retl index resume people`');
+  expect(await index('run', 'people')).toEqual({
+    ...{ code: 3, stdout: `people: paused (workflow ${indexWorkflowId('people')})\n`, stderr: resume },
+  });
+  const rebuilt = await index('rebuild', 'people');
+  expect(rebuilt).toMatchObject({ code: 0, stdout: expect.stringMatching(/ begun\n$/), stderr: resume });
+  expect(rebuilt.stderr).toContain('Nothing works on it yet.\n');
+  const json = await index('rebuild', 'people', '--json');
+  expect(JSON.parse(json.stdout)).toMatchObject({ running: false, workflow: { state: 'paused' } });
+  // Begun by its workflow, it waits as well, and readers have what they had.
+  await signalIndex(system.temporal, 'people', 'rebuild');
+  const builds = `select state from retl_index.index_build where state in ('live', 'building') and build_id > $1 or state = 'live'
+    order by state`;
+  const { build } = JSON.parse(json.stdout) as { readonly build: string };
+  await eventually(async () => (await system.rows(builds, [build])).length === 2);
+  expect(await indexProgress(system.temporal, 'people')).toMatchObject({ progress: { phase: 'paused' } });
+  expect(await index('resume', 'people')).toMatchObject({ code: 0, stdout: 'people: resume sent\n' });
+  await until(({ phase, place }) => phase === 'caught-up' && Number(place?.build) > Number(build));
+}
+
 test('how its workflow stands is told beside how far it is: not running, paused, refused and why, without a worker', async () => {
   expect(await told()).toMatchObject({
     row: expect.stringMatching(/^people +live +2 .* not running$/),
@@ -137,10 +162,16 @@ test('how its workflow stands is told beside how far it is: not running, paused,
     notes: expect.stringContaining('`retl index resume people`'),
     workflow: { state: 'paused' },
   });
+  await commandsWhilePaused();
   await system.rows(`update retl_index.index_build set entry_hash = 'sha256:' || repeat('ab', 32)`);
-  await signalIndex(system.temporal, 'people', 'resume');
-  await until(({ phase }) => phase === 'refused');
   const { remedy } = ERROR_CODES['index.log-diverged'];
+  for (const what of ['run', 'resume'])
+    expect(await index(what, 'people')).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/^people: (resume sent|refused: index\.log-diverged \()/),
+      stderr: expect.stringContaining(remedy),
+    });
+  await until(({ phase }) => phase === 'refused');
   // The index itself is found to be of another log, too: that is told once, and is no success.
   expect(await told(1)).toMatchObject({
     row: expect.stringMatching(/ refused: index\.log-diverged$/),
@@ -149,8 +180,9 @@ test('how its workflow stands is told beside how far it is: not running, paused,
   });
   await worker.kill();
   expect(await told(1)).toMatchObject({
-    row: expect.stringMatching(/^people +live +2 .* no worker$/),
+    row: expect.stringMatching(/^people +live +\d+ .* no worker$/),
     notes: expect.stringContaining('no worker answers on task queue'),
     workflow: { state: 'no-worker' },
   });
+  expect((await index('run', 'people')).stdout).toContain('people: waits for a worker (');
 }, 120_000);

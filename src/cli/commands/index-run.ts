@@ -7,8 +7,18 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import { foreignRefusal } from '../foreign-run.ts';
 import { indexOf, indexWork, referenceOf } from '../index-work.ts';
+import {
+  exitOfWorkflow,
+  type IndexWorkflow,
+  isAtWork,
+  noteWorkflows,
+  wakened,
+  workflowAfter,
+  workflowWords,
+} from '../index-workflow.ts';
 import { startingOnTemporal } from '../no-worker.ts';
-import { lookAtTemporal, withTemporal } from '../temporal.ts';
+import type { Output } from '../output.ts';
+import { withTemporal } from '../temporal.ts';
 
 export function indexRunCommand(): Command {
   return newCommand(
@@ -30,17 +40,30 @@ export function indexRunCommand(): Command {
 }
 
 async function run(invocation: Invocation): Promise<ExitCode> {
-  const { output, project, options } = invocation;
   const index = await indexOf(invocation);
-  if (options.once !== true) {
-    const { runIndex } = await import('../../client/indexes.ts');
-    const found = await startingOnTemporal(invocation, (temporal) => runIndex(temporal, index));
+  return invocation.options.once === true ? catchUp(invocation, index) : haveFollow(invocation, index);
+}
+
+/** Says what the workflow does once it was told: it may be paused, or be refused as it was before. */
+async function haveFollow(invocation: Invocation, index: string): Promise<ExitCode> {
+  const { output } = invocation;
+  const { runIndex } = await import('../../client/indexes.ts');
+  const { workflowId, workflow } = await startingOnTemporal(invocation, async (temporal) => {
+    const found = await runIndex(temporal, index);
     if (found.kind === 'other-queue') throw foreignRefusal(index, found, 'index');
-    const { workflowId } = found;
-    output.document({ index, workflowId });
-    output.line(`${index}: follows the log (workflow ${workflowId})`);
-    return EXIT.ok;
-  }
+    return { workflowId: found.workflowId, workflow: await workflowAfter(temporal, index) };
+  });
+  output.document({ index, workflowId, workflow });
+  const { state } = workflow;
+  const follows = state === 'replaying' || state === 'caught-up';
+  const does = state === 'no-worker' ? 'waits for a worker' : workflowWords(workflow);
+  output.line(`${index}: ${follows ? 'follows the log' : does} (workflow ${workflowId})`);
+  // That no worker is there has been said already.
+  if (state !== 'no-worker') noteWorkflows(output, [index], () => workflow);
+  return exitOfWorkflow(workflow);
+}
+
+async function catchUp({ output, project }: Invocation, index: string): Promise<ExitCode> {
   const [found] = await indexWork(project, 'follow', index);
   if (found?.kind !== 'followed') throw new Error('the process has said nothing of how far it got');
   const { kind: _, ...document } = found;
@@ -73,7 +96,11 @@ export function indexSignalCommands(): readonly Command[] {
 async function send(invocation: Invocation, signal: IndexSignal): Promise<ExitCode> {
   const index = await indexOf(invocation);
   const { signalIndex } = await import('../../client/indexes.ts');
-  const found = await withTemporal(invocation.project, (temporal) => signalIndex(temporal, index, signal));
+  const { found, workflow } = await withTemporal(invocation.project, async (temporal) => {
+    const found = await signalIndex(temporal, index, signal);
+    const isTried = signal === 'resume' && found.kind === 'sent';
+    return { found, workflow: isTried ? await workflowAfter(temporal, index) : null };
+  });
   if (found.kind === 'other-queue') throw foreignRefusal(index, found, 'index');
   if (found.kind === 'not-running')
     throw new Refusal(
@@ -82,9 +109,12 @@ async function send(invocation: Invocation, signal: IndexSignal): Promise<ExitCo
       `The workflow of the index ${index} does not run.`,
       `\`retl index run ${index}\` starts it.`,
     );
-  invocation.output.document({ index, signal });
-  invocation.output.line(`${index}: ${signal} sent`);
-  return EXIT.ok;
+  const { output } = invocation;
+  output.document({ index, signal, ...(workflow === null ? {} : { workflow }) });
+  output.line(`${index}: ${signal} sent`);
+  if (workflow === null) return EXIT.ok;
+  noteWorkflows(output, [index], () => workflow);
+  return exitOfWorkflow(workflow);
 }
 
 export function indexRebuildCommand(): Command {
@@ -126,16 +156,21 @@ async function begin(
   const index = await indexOf(invocation);
   const [begun] = await indexWork(project, verb, index, ...args);
   if (begun?.kind !== 'begun') throw new Error('the process has begun nothing');
-  // Its workflow may wait for a person, or for the log to grow. Where there is none, `retl index run` does the work.
-  const { signalIndex } = await import('../../client/indexes.ts');
-  const running = await lookAtTemporal(project, (temporal) => signalIndex(temporal, index, 'wake')).then(
-    ({ kind }) => kind === 'sent',
-    () => false,
-  );
-  output.document({ index, build: begun.build, goal: begun.goal, running });
+  // Its workflow may wait for a person, or for the log to grow.
+  const workflow = await wakened(project, index);
+  const running = isAtWork(workflow);
+  output.document({ index, build: begun.build, goal: begun.goal, running, workflow });
   output.line(
     `${index}: build ${begun.build} begun${begun.goal === null ? '' : `, up to position ${begun.goal}`}`,
   );
-  if (!running) output.note(`Nothing works on it yet: \`retl index run ${index}\` does.`);
+  if (!running) noteIdle(output, index, workflow);
   return EXIT.ok;
+}
+
+/** Where there is no workflow, `retl index run` does the work, or has it done; another one waits for something else. */
+function noteIdle(output: Output, index: string, workflow: IndexWorkflow): void {
+  const { state } = workflow;
+  const isNone = state === 'not-running' || state === 'unknown';
+  output.note(`Nothing works on it yet${isNone ? `: \`retl index run ${index}\` does` : ''}.`);
+  if (!isNone) noteWorkflows(output, [index], () => workflow);
 }
