@@ -60,6 +60,9 @@ async function* checkIndex(
 /** As far as that can be seen without building. */
 const RIGHTS = 'reachable, with the rights to build it';
 
+/** Those that whoever follows the log mends by himself. */
+const MENDED = /^(view|alias)-/;
+
 interface Findings {
   readonly facts: string;
   readonly hints: readonly string[];
@@ -76,6 +79,13 @@ async function findings(deps: Deps, indexer: Indexer): Promise<Findings> {
     if (refusal.remedy === 'stop') throw new RetlError(refusal.code, refusal.details);
     hints.push(`${ERROR_CODES[refusal.code].meaning} It will be built anew by itself.`);
   }
+  const astray = await indexer.astray();
+  if (astray !== null && !MENDED.test(astray))
+    throw new RetlError('index.misconfigured', { rule: astray, index: indexer.definition.name });
+  if (astray !== null)
+    hints.push(
+      `Readers are not led to the live build (${astray}); they are again once the index follows the log next.`,
+    );
   const told = builds.map(({ state, mark }) => `${state} at position ${mark?.position ?? 0n}`);
   return { facts: `${RIGHTS}, ${told.join(', ')}`, hints };
 }

@@ -204,8 +204,8 @@ async function verify({ deps, indexer, say }: Task): Promise<void> {
   say({ kind: 'audited', index, checkpoints: audit.checked, faults });
   const verified = await verifyIndex(deps, indexer);
   if (verified.kind === 'refused') return say(told(verified));
-  const { position, rows, missing, unexpected } = verified;
-  say({ kind: 'verified', index, ...{ position, rows, missing, unexpected } });
+  const { position, rows, missing, unexpected, astray } = verified;
+  say({ kind: 'verified', index, ...{ position, rows, missing, unexpected, astray } });
 }
 
 async function checkpoints({ deps, indexer, say }: Task): Promise<void> {

@@ -48,6 +48,7 @@ const line = z.discriminatedUnion('kind', [
     rows: u64,
     missing: u64,
     unexpected: u64,
+    astray: z.string().nullable(),
   }),
   z.object({
     kind: z.literal('audited'),

@@ -44,6 +44,8 @@ export type IndexLine =
       readonly rows: bigint;
       readonly missing: bigint;
       readonly unexpected: bigint;
+      /** What keeps readers from these rows, as a rule of docs/indexes.md; `null`: nothing does. */
+      readonly astray: string | null;
     }
   | {
       /** What holding an index's checkpoints to artifacts and log has found; it comes before the comparison of rows. */

@@ -81,6 +81,16 @@ export type MakeMark = (rows: bigint) => Promise<CheckpointMark>;
 /** What another builder has changed meanwhile is not overwritten. */
 export type Applied = { readonly kind: 'applied'; readonly build: OwnBuild } | { readonly kind: 'raced' };
 
+/** A rule of docs/indexes.md. Those of a view or an alias are mended when the index follows the log next, the others by a person. */
+export type Astray =
+  | 'view-gone'
+  | 'view-changed'
+  | 'alias-gone'
+  | 'alias-changed'
+  | 'table-gone'
+  | 'name-taken'
+  | 'other-owner';
+
 /** Every method throws RetlError `index.unavailable` or `index.misconfigured` where the system is away or refuses. */
 export interface Indexer {
   readonly definition: IndexDefinition;
@@ -88,8 +98,13 @@ export interface Indexer {
   readonly holdsLog: boolean;
   /** Looks whether it could be built there, as far as that can be seen without changing anything. */
   look(): Promise<void>;
-  /** Creates what there must be before a build; harmless where it is there. */
-  prepare(): Promise<void>;
+  /**
+   * Creates what there must be before a build; harmless where it is there. To `follow` is to have readers see the live build
+   * again, too, where somebody has changed what leads them to it; `anew`: a build is to be begun, whatever has become of that.
+   */
+  prepare(purpose: 'follow' | 'anew'): Promise<void>;
+  /** What keeps readers from the live build; `null`: nothing does, or there is none. Changes nothing. */
+  astray(): Promise<Astray | null>;
   /** The builds that are not retired: one of each state at most. */
   builds(): Promise<readonly OwnBuild[]>;
   /** `raced`: another build of this index has been begun. */

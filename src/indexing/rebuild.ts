@@ -18,7 +18,7 @@ export async function rebuild(
   indexer: Indexer,
   goal: LogPosition | null = null,
 ): Promise<Begun> {
-  await indexer.prepare();
+  await indexer.prepare('anew');
   for (const { state, build } of await indexer.builds())
     if (state === 'building') await indexer.retire(build);
   return newBuild(deps, indexer, goal);

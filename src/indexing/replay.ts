@@ -56,7 +56,7 @@ export async function follow(
   indexer: Indexer,
   stopped: () => boolean = () => false,
 ): Promise<Followed> {
-  await indexer.prepare();
+  await indexer.prepare('follow');
   const begun = await buildToWorkOn(deps, indexer);
   if (begun.kind === 'refused') return begun;
   await alignHold(deps.journal, indexer);

@@ -5,14 +5,18 @@
 
 import { type Refusal, stop } from '../domain/checkpoint-validation.ts';
 import { type LogPosition, logPosition } from '../domain/ids.ts';
-import type { Comparison, Indexer, OwnBuild, Scratch } from './indexer.ts';
+import type { Astray, Comparison, Indexer, OwnBuild, Scratch } from './indexer.ts';
 import { LogSource } from './log-source.ts';
 import { beginning } from './new-build.ts';
 import type { ReplayDeps } from './replay.ts';
 import { refuseBuild } from './resume.ts';
 
 export type VerifiedIndex =
-  | ({ readonly position: LogPosition } & Extract<Comparison, { readonly kind: 'compared' }>)
+  | ({
+      readonly position: LogPosition;
+      /** What keeps readers from the rows that were compared; `null`: nothing does. */
+      readonly astray: Astray | null;
+    } & Extract<Comparison, { readonly kind: 'compared' }>)
   | Refusal;
 
 /** A live build that moves on while it is compared is followed so often. */
@@ -31,7 +35,8 @@ export async function verifyIndex(deps: ReplayDeps, indexer: Indexer): Promise<V
     return stop('index.past-compaction', { position: `${position}`, earliest: `${snapshot.boundary + 1n}` });
   const scratch = await indexer.scratch(live, snapshot?.boundary ?? null);
   try {
-    return await compared(deps, scratch, live, position, snapshot);
+    const found = await compared(deps, scratch, live, position, snapshot);
+    return found.kind === 'refused' ? found : { ...found, astray: await indexer.astray() };
   } finally {
     await scratch.close();
   }
@@ -43,7 +48,7 @@ async function compared(
   { build }: OwnBuild,
   position: LogPosition,
   snapshot: Awaited<ReturnType<typeof beginning>>,
-): Promise<VerifiedIndex> {
+): Promise<Omit<Exclude<VerifiedIndex, Refusal>, 'astray'> | Refusal> {
   const source = new LogSource(deps.journal, deps.effects);
   let gone = snapshot !== null && !(await loaded(source, scratch, snapshot.id));
   let at: LogPosition = snapshot?.boundary ?? logPosition(0);

@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { membershipHistory } from '../../src/indexing/postgres/history.ts';
+import { membershipSearch } from '../../src/indexing/postgres/search.ts';
 import { rebuild } from '../../src/indexing/rebuild.ts';
 import { verifyIndex } from '../../src/indexing/verify-index.ts';
 import { logHead } from '../../src/journal/log.ts';
@@ -87,3 +88,90 @@ describe('its rows and tables', () => {
     expect([before, `${SCHEMA}.rows_1`]).not.toContain(live);
   });
 });
+
+describe('the view by which readers ask', () => {
+  const CHANGED: {
+    readonly [how: string]: { readonly sql: (table: string) => string; readonly fault: string };
+  } = {
+    dropped: { sql: () => `drop view ${SCHEMA}.vip`, fault: 'view-gone' },
+    'dropped, and made to show nobody': {
+      sql: (table) =>
+        `drop view ${SCHEMA}.vip; create view ${SCHEMA}.vip as select * from ${table} where false`,
+      fault: 'view-changed',
+    },
+    'made to leave somebody out': {
+      sql: (table) =>
+        `create or replace view ${SCHEMA}.vip as select ${membershipSearch.shown} from ${table} where run_id > 1`,
+      fault: 'view-changed',
+    },
+    'led to a copy': {
+      sql: (table) =>
+        `create table ${SCHEMA}.copy as select * from ${table};
+         create or replace view ${SCHEMA}.vip as select ${membershipSearch.shown} from ${SCHEMA}.copy`,
+      fault: 'view-changed',
+    },
+    'of another name for a column': {
+      sql: () => `alter view ${SCHEMA}.vip rename column mirror to mirrors`,
+      fault: 'view-changed',
+    },
+  };
+
+  test.each(Object.entries(CHANGED))(
+    '%s: a comparison says so, and the next call puts it back',
+    async (_, { sql, fault }) => {
+      const indexer = scene.indexer('vip');
+      await scene.follow(indexer);
+      expect(await indexer.astray()).toBeNull();
+      const definition = await viewOf('vip');
+      await asRuntime(sql(await liveTable('vip')));
+      const changed = await viewOf('vip');
+      expect(await verifyIndex(scene.deps(), indexer)).toMatchObject({ ...SAME, astray: fault });
+      expect(await viewOf('vip')).toBe(changed);
+      // There is nothing new in the log.
+      expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up' });
+      expect(await viewOf('vip')).toBe(definition);
+      expect(await verifyIndex(scene.deps(), indexer)).toMatchObject({ ...SAME, astray: null });
+      expect(await scene.shown('vip')).toBe(await scene.expected());
+    },
+  );
+
+  test.each([
+    ['name-taken', 'a table', `create table ${SCHEMA}.vip (mine text)`],
+    ['other-owner', 'somebody else’s view', `create view ${SCHEMA}.vip as select 'mine' as whose`],
+  ])('%s: %s of its name is left alone, whether there is a build or not', async (rule, _, sql) => {
+    const indexer = scene.indexer('vip');
+    await ask(sql);
+    const refused = { code: 'index.misconfigured', details: { rule } };
+    await expect(scene.follow(indexer)).rejects.toMatchObject(refused);
+    await ask(sql.replace('create', 'drop').replace(/vip .*/, 'vip'));
+    await scene.follow(indexer);
+    await asRuntime(`drop view ${SCHEMA}.vip`);
+    await ask(sql);
+    expect(await verifyIndex(scene.deps(), indexer)).toMatchObject({ ...SAME, astray: rule });
+    await expect(scene.follow(indexer)).rejects.toMatchObject(refused);
+    const { fields } = await ask(`select * from ${SCHEMA}.vip`);
+    expect(fields).toHaveLength(1);
+  });
+
+  test('with the rows it leads to gone, it is refused at once; beside a new build, that one takes its place', async () => {
+    const indexer = scene.indexer('vip');
+    await scene.follow(indexer);
+    await asRuntime(`drop table ${await liveTable('vip')} cascade`);
+    expect(await indexer.astray()).toBe('table-gone');
+    await expect(scene.follow(indexer)).rejects.toMatchObject({ details: { rule: 'table-gone' } });
+    await rebuild(scene.deps(), indexer);
+    expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up' });
+    expect(await scene.shown('vip')).toBe(await scene.expected());
+    expect(await indexer.astray()).toBeNull();
+  });
+});
+
+async function viewOf(name: string): Promise<string | null> {
+  const { rows: found } = await ask(`select pg_get_viewdef(to_regclass('${SCHEMA}.${name}')) as said`);
+  return found[0]?.said ?? null;
+}
+
+/** As the role that owns what it changes. */
+async function asRuntime(sql: string): Promise<void> {
+  await scene.journal.admin.query(`set role ${scene.journal.runtimeRole}; ${sql}; reset role`);
+}

@@ -88,6 +88,19 @@ test('an index that stands, one that is not built yet and a store that answers a
   expect(await readdir(join(project.folder, 'kept'))).toEqual([]);
 });
 
+test('readers who are not led to the live build are told of, as what the next call mends', async () => {
+  await scene.journal.admin.query('drop view retl_index.people');
+  const lines = await looked({ indexes: { people: { kind } } });
+  expect(lines.filter(({ subject }) => subject === 'index')).toMatchObject([
+    { kind: 'passed' },
+    { kind: 'hint', message: expect.stringContaining('(view-gone)') },
+  ]);
+  await scene.follow(scene.indexer('people'));
+  expect((await looked({ indexes: { people: { kind } } })).filter((line) => line.kind === 'hint')).toEqual(
+    [],
+  );
+});
+
 test('whatever keeps an index in a database from being built or followed is a problem of its own, at its place', async () => {
   const before = await contents(other);
   await scene.journal.admin.query('create table retl_index.taken (id int)');

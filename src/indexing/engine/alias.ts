@@ -75,6 +75,19 @@ export async function healAlias(engine: Engine, place: Place): Promise<void> {
   }
 }
 
+/** What keeps readers from the live build. @throws RetlError as {@link aliased} */
+export async function aliasAstray(
+  engine: Engine,
+  place: Place,
+): Promise<'alias-gone' | 'alias-changed' | null> {
+  const { live } = await readDirectory(engine, place);
+  if (live === null) return null;
+  const now = await aliased(engine, place);
+  if (now.length === 0) return 'alias-gone';
+  const isLed = now.length === 1 && now[0] === live && (await isFiltered(engine, place, live));
+  return isLed ? null : 'alias-changed';
+}
+
 async function isFiltered(engine: Engine, place: Place, live: string): Promise<boolean> {
   const alias = aliasOf(place);
   const answer = await ask(engine, { method: 'GET', path: `/_alias/${alias}` });

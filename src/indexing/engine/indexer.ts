@@ -6,8 +6,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { RetlError } from '../../domain/errors.ts';
 import type { EngineName, Options } from '../../domain/settings.ts';
-import type { Applied, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../indexer.ts';
-import { aliased, healAlias, swapAlias, sweep } from './alias.ts';
+import type { Applied, Astray, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../indexer.ts';
+import { aliasAstray, aliased, healAlias, swapAlias, sweep } from './alias.ts';
 import { applyBatch } from './apply.ts';
 import { done, type Engine, isIndexGone, PATIENCE, type Patience } from './ask.ts';
 import { createBuild, type KeptBuild, readBuild, writeAlias } from './build-state.ts';
@@ -73,6 +73,12 @@ class EngineIndexer implements Indexer {
   async prepare(): Promise<void> {
     await prepareDirectory(this.engine, this.place);
     await healAlias(this.engine, this.place);
+  }
+
+  async astray(): Promise<Astray | null> {
+    const { engine, place } = this;
+    // A promotion leads the alias on after it has said so in the directory.
+    return (await aliasAstray(engine, place)) === null ? null : aliasAstray(engine, place);
   }
 
   async builds(): Promise<readonly KeptBuild[]> {

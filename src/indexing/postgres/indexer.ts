@@ -13,11 +13,13 @@ import type { Applied, Batch, Indexer, MakeMark, NewBuild, OwnBuild } from '../i
 import { buildTable, insertBuild, type KeptBuild, lockBuild, readBuilds, writeBuild } from './builds.ts';
 import { inTransaction, openIndexDatabase, query } from './database.ts';
 import { pastFrozen } from './frozen.ts';
+import { letRead } from './grants.ts';
 import { finishTable, type RowTable, type TableKind } from './kind.ts';
 import { dropTables } from './late-changes.ts';
 import { lookAt } from './look.ts';
 import { openScratch } from './scratch.ts';
 import { dropStrays, freeNumber } from './strays.ts';
+import { astray, mendView, showTable, type ViewPlace } from './view.ts';
 
 export interface PostgresIndexOptions {
   readonly name: string;
@@ -47,21 +49,24 @@ export function postgresIndexer(options: PostgresIndexOptions): Indexer {
   const schema = quoted(options.schema);
   const definition = definitionOf(name, kind);
   const pool = openIndexDatabase(options.url);
+  const view = { schema, kind, definition };
   return {
     definition,
     holdsLog,
     look: () => lookAt(pool, options.schema, name),
-    async prepare() {
+    async prepare(purpose) {
       await prepare(pool, options.schema);
+      if (purpose === 'follow') await mendView(pool, view);
       // What a builder has retired and not lived to drop.
       await dropRetired(pool, schema, name);
     },
+    astray: async () => ((await isThere(pool, schema)) ? astray(pool, view) : null),
     builds: async () => ((await isThere(pool, schema)) ? readBuilds(pool, schema, name) : []),
     begin: (build) => begin(pool, schema, kind, build),
     apply: (build, batch, mark) =>
       pastFrozen(pool, schema, () => apply(pool, schema, kind, build, batch, mark)),
     async promote(build) {
-      const promoted = await pastFrozen(pool, schema, () => promote(pool, schema, kind, build));
+      const promoted = await pastFrozen(pool, schema, () => promote(pool, view, build));
       if (promoted.kind === 'applied') {
         await dropRetired(pool, schema, name);
         await dropStrays(pool, schema);
@@ -101,19 +106,6 @@ async function prepare(pool: pg.Pool, schemaName: string): Promise<void> {
     await query(client, buildTable(schema));
     await letRead(client, schema, `${schema}.index_build`);
   });
-}
-
-/** In the journal's own database, those who may see its values may see these too. */
-async function letRead(client: pg.ClientBase, schema: string, relation: string): Promise<void> {
-  const [role] = await query(
-    client,
-    `select to_regrole('retl_reader') is not null and to_regclass('retl.journal') is not null as here,
-      has_schema_privilege($1, 'usage with grant option') as may_grant`,
-    [schema.slice(1, -1).replaceAll('""', '"')],
-  );
-  if (role?.here !== true) return;
-  if (role.may_grant === true) await query(client, `grant usage on schema ${schema} to retl_reader`);
-  await query(client, `grant select on ${relation} to retl_reader`);
 }
 
 async function begin(pool: pg.Pool, schema: string, kind: TableKind, build: NewBuild) {
@@ -160,7 +152,8 @@ function tableOf(schema: string, { table, state, late, rows }: KeptBuild): RowTa
   return { name: `${schema}.rows_${table}`, keyed: state === 'live', late, rows };
 }
 
-async function promote(pool: pg.Pool, schema: string, kind: TableKind, build: OwnBuild): Promise<Applied> {
+async function promote(pool: pg.Pool, view: ViewPlace, build: OwnBuild): Promise<Applied> {
+  const { schema, kind } = view;
   const { name } = build.definition;
   return inTransaction(pool, async (client) => {
     const kept = await lockBuild(client, schema, build);
@@ -170,23 +163,9 @@ async function promote(pool: pg.Pool, schema: string, kind: TableKind, build: Ow
     const state = `update ${schema}.index_build set state = $2, late = 0 where index_name = $1`;
     await query(client, `${state} and state = 'live'`, [name, 'retired']);
     await query(client, `${state} and table_id = $3`, [name, 'live', kept.table]);
-    await show(client, schema, name, `select ${kind.shown} from ${table.name}`);
+    await showTable(client, view, kept.table);
     return { kind: 'applied', build: { ...kept, state: 'live', late: 0n } };
   });
-}
-
-/** Has the view lead to another table. What was granted on it stays, unless its columns are others than before. */
-async function show(client: pg.ClientBase, schema: string, name: string, select: string): Promise<void> {
-  const view = `${schema}.${quoted(name)}`;
-  await query(client, 'savepoint view');
-  try {
-    await query(client, `create or replace view ${view} as ${select}`);
-  } catch {
-    await query(client, 'rollback to savepoint view');
-    await query(client, `drop view ${view}`);
-    await query(client, `create view ${view} as ${select}`);
-  }
-  await letRead(client, schema, view);
 }
 
 /** What nobody sees any more; readers that are still at it are not waited for long, the next time does it. */
