@@ -25,8 +25,13 @@ export async function baseline(setup: WorkerSetup, order: string): Promise<numbe
   // Told to stop, whoever reads a destination gives up at once; nothing is changed by it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const line = await answer(setup, JSON.parse(order) as BaselineOrder, stop.signal).catch(failureOf);
-  say(stop.signal.aborted ? { kind: 'stopped' } : line);
+  say(stop.signal.aborted ? lineOfStopped(line) : line);
   return 0;
+}
+
+/** Of an order that was to stop: what does not heed that, or was done by then, is told as it came out. */
+export function lineOfStopped(line: BaselineLine): BaselineLine {
+  return line.kind === 'failed' || line.kind === 'unexpected' ? { kind: 'stopped' } : line;
 }
 
 function say(line: BaselineLine): void {

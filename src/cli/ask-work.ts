@@ -6,7 +6,7 @@ import { ERROR_CODES, type ErrorCode, RetlError } from '../domain/errors.ts';
 import type { Project } from './environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
-import { askWorker, toldError } from './worker-answers.ts';
+import { askWorker, NOTHING_CHANGED, toldError } from './worker-answers.ts';
 
 const u64 = z.string();
 const source = z.object({
@@ -58,7 +58,7 @@ const line: z.ZodType<AskLine> = z.discriminatedUnion('kind', [
 export type AskAnswer = Exclude<AskLine, { readonly kind: 'refused' }>;
 export type PassedOver = Extract<AskLine, { readonly kind: 'passed-over' }>;
 
-/** @throws RetlError as the work was refused; Refusal `ask-incomplete` */
+/** @throws RetlError as the work was refused; Refusal `ask-incomplete`, or as {@link askWorker} */
 export async function askIndexes(project: Project, order: AskOrder): Promise<readonly AskAnswer[]> {
   const answers: AskAnswer[] = [];
   const refusals: RetlError[] = [];
@@ -66,7 +66,8 @@ export async function askIndexes(project: Project, order: AskOrder): Promise<rea
     if (found.kind === 'refused') refusals.push(new RetlError(found.code, found.details));
     else answers.push(found);
   };
-  const exit = await askWorker(['--project', project.dir, JSON.stringify(order)], line, hear, 'worker-ask');
+  const args = ['--project', project.dir, JSON.stringify(order)];
+  const exit = await askWorker({ args, program: 'worker-ask', leaves: NOTHING_CHANGED }, line, hear);
   const [refused] = refusals;
   if (refused !== undefined) throw refused;
   const late = answers.find((answer) => answer.kind === 'too-long');

@@ -7,7 +7,7 @@ import type { Project } from './environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
 import { notAllowed } from './planner.ts';
-import { askWorker, toldError } from './worker-answers.ts';
+import { askWorker, interrupted, NOTHING_CHANGED, toldError } from './worker-answers.ts';
 
 const line: z.ZodType<BaselineLine> = z.discriminatedUnion('kind', [
   z.object({
@@ -42,9 +42,12 @@ function isVerification(value: unknown): boolean {
 type Told = Exclude<BaselineLine, { kind: 'failed' | 'unexpected' | 'progress' | 'refused' | 'stopped' }>;
 type Kind = Told['kind'];
 
+const AGAIN = 'Do it again: where it was done after all, that is said, and nothing is done twice.';
+
 /**
  * @param wanted the kind of line that answers the order.
- * @throws RetlError: nothing was recorded; Refusal `baseline-incomplete`, `stopped`, `plan-not-allowed`, `values-not-allowed`
+ * @throws RetlError: nothing was recorded; Refusal `baseline-incomplete`, `plan-not-allowed`, `values-not-allowed`, or as
+ *   {@link askWorker}
  */
 export async function askBaseline<K extends Kind>(
   project: Project,
@@ -54,7 +57,7 @@ export async function askBaseline<K extends Kind>(
 ): Promise<Extract<Told, { kind: K }>> {
   const told: BaselineLine[] = [];
   const args = ['--project', project.dir, '--baseline', JSON.stringify(order)];
-  const exit = await askWorker(args, line, (found) => {
+  const exit = await askWorker({ args, leaves: AGAIN }, line, (found) => {
     if (found.kind === 'progress') onProgress(found.rows);
     else told.push(found);
   });
@@ -62,15 +65,14 @@ export async function askBaseline<K extends Kind>(
   if (answer !== undefined && isOf(answer, wanted)) return answer;
   if (answer?.kind === 'failed') throw new RetlError(answer.code, answer.details);
   if (answer?.kind === 'refused') throw notAllowed(answer.code);
-  if (answer?.kind === 'stopped')
-    throw new Refusal(EXIT.interrupted, 'stopped', 'Stopped. Nothing was changed.', 'Do it again to go on.');
+  if (answer?.kind === 'stopped') throw interrupted(NOTHING_CHANGED);
   throw new Refusal(
     exit === EXIT.ok ? EXIT.failure : exit,
     'baseline-incomplete',
     answer?.kind === 'unexpected'
       ? `The process that sees to the baseline has met an unexpected ${answer.name}.`
       : 'The process that sees to the baseline has ended without an answer.',
-    'Do it again: where it was done after all, that is said, and nothing is done twice.',
+    AGAIN,
   );
 }
 

@@ -32,7 +32,7 @@ export const EXIT_MEANINGS: { readonly [Name in keyof typeof EXIT]: string } = {
   stopped: 'the run was cancelled or aborted',
   changes:
     '`plan --detailed-exitcode`: a run would change something, within its limits; `baseline verify`: the target holds something else',
-  interrupted: 'interrupted while following; the run itself goes on',
+  interrupted: 'interrupted: a run that was followed goes on; of all else it is said what it leaves',
 };
 
 /** Of several runs: what waits for a person goes before what must be mended, and that before what may pass by itself. */

@@ -8,7 +8,7 @@ import type { Invocation } from './command.ts';
 import { type Project, readSettings } from './environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
-import { askWorker, toldError } from './worker-answers.ts';
+import { askWorker, NOTHING_CHANGED, toldError } from './worker-answers.ts';
 
 const u64 = z.string();
 const lag = z.object({ positions: u64, ms: z.number() });
@@ -92,7 +92,19 @@ export interface IndexFindings {
   readonly refusals: readonly RetlError[];
 }
 
-/** @throws Refusal `index-incomplete` where the process has ended before it was done, and has not said why */
+const BEGUN = '`retl index status` shows whether the build was begun; the next call begins it anew.';
+
+/** What each verb leaves that was stopped in the middle; one that only looks is not here. */
+const LEAVES: { readonly [verb: string]: string } = {
+  follow: 'What was committed stays, and the next call goes on from there.',
+  rebuild: BEGUN,
+  rollback: BEGUN,
+  forget: 'Some of it may be gone; the next call goes on.',
+};
+
+/**
+ * @throws Refusal `index-incomplete` where the process has ended before it was done, and has not said why; as {@link askWorker}
+ */
 export async function indexFindings(
   project: Project,
   verb: string,
@@ -100,7 +112,11 @@ export async function indexFindings(
 ): Promise<IndexFindings> {
   const answers: IndexAnswer[] = [];
   const refusals: RetlError[] = [];
-  const exit = await askWorker(['--project', project.dir, '--index', verb, ...args], line, (found) => {
+  const asked = {
+    args: ['--project', project.dir, '--index', verb, ...args],
+    leaves: LEAVES[verb] ?? NOTHING_CHANGED,
+  };
+  const exit = await askWorker(asked, line, (found) => {
     if (found.kind === 'refused') refusals.push(new RetlError(found.code, found.details));
     else answers.push(found);
   });

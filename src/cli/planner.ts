@@ -6,7 +6,7 @@ import type { Plan, PlanLine } from '../domain/plan.ts';
 import type { Project } from './environment.ts';
 import { EXIT } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
-import { askWorker, toldError } from './worker-answers.ts';
+import { askWorker, NOTHING_CHANGED, toldError } from './worker-answers.ts';
 
 const line: z.ZodType<PlanLine> = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('progress'), rows: z.number() }),
@@ -30,12 +30,13 @@ export interface PlanOptions {
   readonly onProgress: (rows: number) => void;
 }
 
-/** @throws RetlError as the run would end with; Refusal `plan-not-allowed`, `values-not-allowed`, `plan-incomplete` */
+/** @throws RetlError as the run would end with; Refusal `plan-not-allowed`, `values-not-allowed`, `plan-incomplete`, or as {@link askWorker} */
 export async function askPlan(project: Project, mirror: string, options: PlanOptions): Promise<Plan> {
   const { identities, onProgress } = options;
   const shown = identities === null ? [] : ['--identities', String(identities)];
   const told: PlanLine[] = [];
-  const exit = await askWorker(['--project', project.dir, '--plan', mirror, ...shown], line, (found) => {
+  const args = ['--project', project.dir, '--plan', mirror, ...shown];
+  const exit = await askWorker({ args, leaves: NOTHING_CHANGED }, line, (found) => {
     if (found.kind === 'progress') onProgress(found.rows);
     else told.push(found);
   });

@@ -23,12 +23,16 @@ const answer: z.ZodType<{ readonly problems: readonly Problem[] }> = z.object({
 /**
  * Reads the files of these mirrors with the systems' own schemas, as the worker will. Of one that is configured elsewhere there
  * is nothing to read here, and no secret is looked at: both are the worker's.
- * @throws InvalidProject with every problem; Refusal `check-incomplete`
+ * @throws InvalidProject with every problem; Refusal `check-incomplete`, or as {@link askWorker}
  */
 export async function requireValid(project: Project, mirrors: readonly string[]): Promise<void> {
   const answers: (readonly Problem[])[] = [];
-  const args = ['--project', project.dir, ...mirrors];
-  await askWorker(args, answer, ({ problems }) => answers.push(problems), 'worker-load');
+  const asked = {
+    args: ['--project', project.dir, ...mirrors],
+    program: 'worker-load',
+    leaves: 'Nothing was started.',
+  } as const;
+  await askWorker(asked, answer, ({ problems }) => answers.push(problems));
   const told = answers.at(-1);
   if (told === undefined)
     throw new Refusal(

@@ -53,12 +53,24 @@ export function isReady(line: unknown): boolean {
   return typeof line === 'object' && line !== null && 'ready' in line && line.ready === true;
 }
 
+const STOPS: ReadonlySet<NodeJS.Signals | null> = new Set(['SIGINT', 'SIGTERM']);
+
+/** How a worker has ended. */
+export type WorkerEnd =
+  | { readonly kind: 'exited'; readonly exit: ExitCode }
+  /** Somebody stopped it, or this process, before it was done. */
+  | { readonly kind: 'interrupted' }
+  /** By another signal, such as SIGKILL where the machine has run out of memory. */
+  | { readonly kind: 'killed'; readonly signal: NodeJS.Signals };
+
 /**
  * Waits for the worker's end and passes signals on meanwhile. Ctrl-C in a terminal reaches the worker by itself, so
  * that it is passed on only where no terminal is.
  */
-export async function exitOfWorker(child: ChildProcess): Promise<ExitCode> {
+export async function endOfWorker(child: ChildProcess): Promise<WorkerEnd> {
+  let isStopped = false;
   const pass = (signal: NodeJS.Signals) => {
+    isStopped = true;
     if (signal !== 'SIGINT' || process.stdin.isTTY !== true) child.kill(signal);
   };
   process.on('SIGTERM', pass);
@@ -68,8 +80,11 @@ export async function exitOfWorker(child: ChildProcess): Promise<ExitCode> {
       child.once('error', reject);
       child.once('close', resolve);
     });
-    if (code === EXIT.ok || code === EXIT.usage) return code;
-    return EXIT.failure;
+    // Whoever was stopped and yet got to the end has done all of it.
+    if (code === EXIT.ok || code === EXIT.usage) return { kind: 'exited', exit: code };
+    const { signalCode: signal } = child;
+    if (isStopped || STOPS.has(signal)) return { kind: 'interrupted' };
+    return signal === null ? { kind: 'exited', exit: EXIT.failure } : { kind: 'killed', signal };
   } finally {
     process.off('SIGTERM', pass);
     process.off('SIGINT', pass);

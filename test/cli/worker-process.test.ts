@@ -1,5 +1,6 @@
+import { spawn } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { heapLimit, workerCommandLine } from '../../src/cli/worker-process.ts';
+import { endOfWorker, heapLimit, workerCommandLine } from '../../src/cli/worker-process.ts';
 
 test('a worker has a bounded heap, unless somebody has bounded it already', () => {
   expect(heapLimit('')).toEqual(['--max-old-space-size=1024']);
@@ -12,4 +13,15 @@ test('the limit stands before the program, whose own arguments come last', () =>
   const line = workerCommandLine(['--project', '/tmp/p']);
   expect(line.slice(-2)).toEqual(['--project', '/tmp/p']);
   expect(line.at(-3)).toMatch(/worker\.ts$/);
+});
+
+test.each([
+  ['', { kind: 'exited', exit: 0 }],
+  ['process.exitCode = 7', { kind: 'exited', exit: 1 }],
+  ['process.kill(process.pid, "SIGTERM")', { kind: 'interrupted' }],
+  ['process.kill(process.pid, "SIGKILL")', { kind: 'killed', signal: 'SIGKILL' }],
+])('how a worker has ended is told apart: %s', async (program, end) => {
+  const stays = 'setTimeout(() => undefined, 50);';
+  const child = spawn(process.execPath, ['-e', `${stays}${program}`], { stdio: 'ignore' });
+  expect(await endOfWorker(child)).toEqual(end);
 });

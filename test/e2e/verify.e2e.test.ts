@@ -55,6 +55,6 @@ test('cancel-late: Ctrl-C while the target is read ends it, with nothing changed
   const { code, stdout } = await running.ended;
   await holder.query('rollback');
   holder.release();
-  expect([code, JSON.parse(stdout)]).toMatchObject([130, { error: { code: 'stopped' } }]);
+  expect([code, JSON.parse(stdout)]).toMatchObject([130, { error: { code: 'interrupted' } }]);
   expect((await scene.runs()).length).toBe(1);
 }, 120_000);

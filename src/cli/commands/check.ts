@@ -9,7 +9,7 @@ import { Refusal } from '../failures.ts';
 import type { Output } from '../output.ts';
 import { counted, showProblem } from '../problems-view.ts';
 import { addSelection, selectMirrors } from '../selection.ts';
-import { askWorker } from '../worker-answers.ts';
+import { askWorker, NOTHING_CHANGED } from '../worker-answers.ts';
 
 export function checkCommand(): Command {
   const command = newCommand(
@@ -60,17 +60,13 @@ const line: z.ZodType<CheckLine> = z.discriminatedUnion('kind', [
 async function check(invocation: Invocation): Promise<ExitCode> {
   const { output, project } = invocation;
   const chosen = (await selectMirrors(invocation))?.mirrors ?? [];
-  const stop = new AbortController();
-  const interrupted = () => stop.abort();
-  process.once('SIGINT', interrupted);
   const counts = { passed: 0, problem: 0, hint: 0 };
   // The worker checks: it alone may load the systems, and it sees what a run would see.
-  const exit = await askWorker(['--project', project.dir, '--check', ...chosen], line, (found) => {
+  const args = ['--project', project.dir, '--check', ...chosen];
+  const exit = await askWorker({ args, leaves: NOTHING_CHANGED }, line, (found) => {
     counts[found.kind] += 1;
     show(output, found);
   });
-  process.off('SIGINT', interrupted);
-  if (stop.signal.aborted) return EXIT.interrupted;
   if (counts.passed + counts.problem === 0)
     throw new Refusal(
       exit === EXIT.ok ? EXIT.failure : exit,

@@ -12,6 +12,7 @@ import { whole } from '../progress-view.ts';
 import { savePlan } from '../saved-plan.ts';
 import { addSelection, requiredMirrors } from '../selection.ts';
 import { SHOWN, shownArgument, shownOf } from '../shown-argument.ts';
+import { isInterrupted } from '../worker-answers.ts';
 
 export function planCommand(): Command {
   const command = newCommand(
@@ -75,7 +76,7 @@ interface Made {
   readonly exit: ExitCode;
 }
 
-/** @throws where `isOnly`, as every command does; of several mirrors, one that fails is told of and passed over. */
+/** @throws where `isOnly` or interrupted, as every command does; of several mirrors, one that fails is told of and passed over. */
 async function planOne(invocation: Invocation, mirror: string, isOnly: boolean): Promise<Made> {
   const { output, project, options } = invocation;
   try {
@@ -91,7 +92,7 @@ async function planOne(invocation: Invocation, mirror: string, isOnly: boolean):
     return { document: found, exit: options.detailedExitcode === true ? exitOf(found) : EXIT.ok };
   } catch (error) {
     output.redraw([]);
-    if (isOnly) throw error;
+    if (isOnly || isInterrupted(error)) throw error;
     const failure = failureOf(error);
     output.line(`${output.style('bold', mirror)}  ${output.style('red', 'cannot be planned')}`);
     failure.write(output);

@@ -4,8 +4,8 @@ import { type Command, Option } from 'commander';
 import { resolveMetrics } from '../../config/metrics-schema.ts';
 import { type Invocation, newCommand } from '../command.ts';
 import { readSettings } from '../environment.ts';
-import type { ExitCode } from '../exit-codes.ts';
-import { exitOfWorker, isReady, jsonLines, spawnWorker } from '../worker-process.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { endOfWorker, isReady, jsonLines, spawnWorker } from '../worker-process.ts';
 
 export function workerCommand(): Command {
   return newCommand(
@@ -40,7 +40,7 @@ async function work({ output, project, options }: Invocation): Promise<ExitCode>
   const said = typeof options.metrics === 'string' ? options.metrics : process.env.RETL_METRICS;
   const told = resolveMetrics(metrics, project.secrets, said);
   const child = spawnWorker(['--project', project.dir, ...(said ? ['--metrics', said] : [])]);
-  const ended = exitOfWorker(child);
+  const ended = endOfWorker(child);
   for await (const line of jsonLines(child)) {
     if (!isReady(line)) continue;
     const scraped = told.kind === 'prometheus' ? `http://${told.address}/metrics` : null;
@@ -52,5 +52,7 @@ async function work({ output, project, options }: Invocation): Promise<ExitCode>
     output.line(`Ready: polling task queue ${temporal.taskQueue}. Ctrl-C stops in order.`);
     if (scraped !== null) output.line(`Metrics: ${scraped}`);
   }
-  return ended;
+  const end = await ended;
+  if (end.kind === 'exited') return end.exit;
+  return end.kind === 'interrupted' ? EXIT.interrupted : EXIT.failure;
 }
