@@ -204,8 +204,10 @@ async function verify({ deps, indexer, say }: Task): Promise<void> {
   say({ kind: 'audited', index, checkpoints: audit.checked, faults });
   const verified = await verifyIndex(deps, indexer);
   if (verified.kind === 'refused') return say(told(verified));
-  const { position, rows, missing, unexpected, astray } = verified;
-  say({ kind: 'verified', index, ...{ position, rows, missing, unexpected, astray } });
+  const { position, rows, oneByOne, boundary, missing, unexpected, counted, artifactCount, astray } =
+    verified;
+  const compared = { position, rows, oneByOne, boundary, missing, unexpected };
+  say({ kind: 'verified', index, ...compared, counted, artifactCount, astray });
 }
 
 async function checkpoints({ deps, indexer, say }: Task): Promise<void> {

@@ -46,8 +46,12 @@ const line = z.discriminatedUnion('kind', [
     index: z.string(),
     position: u64,
     rows: u64,
+    oneByOne: u64,
+    boundary: u64.nullable(),
     missing: u64,
     unexpected: u64,
+    counted: u64,
+    artifactCount: u64.nullable(),
     astray: z.string().nullable(),
   }),
   z.object({

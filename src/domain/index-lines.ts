@@ -42,8 +42,15 @@ export type IndexLine =
       readonly index: string;
       readonly position: bigint;
       readonly rows: bigint;
+      /** How many of these were compared with a row of the log's; all, where there is no boundary. */
+      readonly oneByOne: bigint;
+      /** Up to there the log keeps only who was held, which was compared. */
+      readonly boundary: bigint | null;
       readonly missing: bigint;
       readonly unexpected: bigint;
+      /** How many the build, and its checkpoint, say there are. */
+      readonly counted: bigint;
+      readonly artifactCount: bigint | null;
       /** What keeps readers from these rows, as a rule of docs/indexes.md; `null`: nothing does. */
       readonly astray: string | null;
     }

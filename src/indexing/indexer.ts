@@ -146,7 +146,15 @@ export interface Scratch {
 export type Comparison =
   | {
       readonly kind: 'compared';
+      /** How many the index has. */
       readonly rows: bigint;
+      /** How many of these were compared with a row that the log gives. */
+      readonly oneByOne: bigint;
+      /** Of rows up to there the log keeps only whom they leave as held, which was compared; `null`: it gives all. */
+      readonly boundary: LogPosition | null;
+      /** How many the build says it has, and the checkpoint it says that with. */
+      readonly counted: bigint;
+      readonly mark: CheckpointMark;
       /** Rows that the log gives and the index has not, or has otherwise. */
       readonly missing: bigint;
       /** Rows that the index has and the log does not give, or gives otherwise. */

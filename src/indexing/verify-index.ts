@@ -5,6 +5,7 @@
 
 import { type Refusal, stop } from '../domain/checkpoint-validation.ts';
 import { type LogPosition, logPosition } from '../domain/ids.ts';
+import { readCheckpoint } from './checkpoints.ts';
 import type { Astray, Comparison, Indexer, OwnBuild, Scratch } from './indexer.ts';
 import { LogSource } from './log-source.ts';
 import { beginning } from './new-build.ts';
@@ -14,6 +15,8 @@ import { refuseBuild } from './resume.ts';
 export type VerifiedIndex =
   | ({
       readonly position: LogPosition;
+      /** How many rows the checkpoint of that position says there are. */
+      readonly artifactCount: bigint | null;
       /** What keeps readers from the rows that were compared; `null`: nothing does. */
       readonly astray: Astray | null;
     } & Extract<Comparison, { readonly kind: 'compared' }>)
@@ -36,7 +39,13 @@ export async function verifyIndex(deps: ReplayDeps, indexer: Indexer): Promise<V
   const scratch = await indexer.scratch(live, snapshot?.boundary ?? null);
   try {
     const found = await compared(deps, scratch, live, position, snapshot);
-    return found.kind === 'refused' ? found : { ...found, astray: await indexer.astray() };
+    if (found.kind === 'refused') return found;
+    const read = await readCheckpoint(deps.artifacts, found.mark);
+    if (read.kind === 'refused') return read;
+    const { decoded } = read.recorded;
+    if (decoded.kind === 'refused') return stop('index.checkpoint-damaged', { rule: decoded.fault.reason });
+    const { artifactCount } = decoded.checkpoint;
+    return { ...found, position: found.mark.position, artifactCount, astray: await indexer.astray() };
   } finally {
     await scratch.close();
   }
@@ -48,7 +57,7 @@ async function compared(
   { build }: OwnBuild,
   position: LogPosition,
   snapshot: Awaited<ReturnType<typeof beginning>>,
-): Promise<Omit<Exclude<VerifiedIndex, Refusal>, 'astray'> | Refusal> {
+): Promise<Extract<Comparison, { readonly kind: 'compared' }> | Refusal> {
   const source = new LogSource(deps.journal, deps.effects);
   let gone = snapshot !== null && !(await loaded(source, scratch, snapshot.id));
   let at: LogPosition = snapshot?.boundary ?? logPosition(0);
@@ -59,7 +68,7 @@ async function compared(
     if (reached === null) continue;
     at = reached;
     const comparison = await scratch.compare(at);
-    if (comparison.kind === 'compared') return { ...comparison, position: at };
+    if (comparison.kind === 'compared') return comparison;
     if (comparison.kind === 'replaced') return stop('index.build-raced', { build: `${build}` });
     goal = comparison.position;
   }

@@ -76,6 +76,11 @@ test(
       rows: '14',
       missing: '0',
       unexpected: '0',
+      oneByOne: '14',
+      boundary: null,
+      counted: '14',
+      artifactCount: '14',
+      astray: null,
       faults: [],
     });
     expect(await told('show', newest?.reference ?? '')).toMatchObject({

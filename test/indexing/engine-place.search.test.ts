@@ -92,10 +92,13 @@ describe.skipIf(why !== null)(`an index in a search engine ${why ?? ''}`, () => 
       const [live = ''] = await place.engineIndexes();
       await change({ remove: { index: live, alias: alias() } });
       await expect(place.shown('vip')).rejects.toThrow('index_not_found');
+      const indexer = await place.indexer('vip');
+      expect(await verifyIndex(scene.deps(), indexer)).toMatchObject({ ...SAME, astray: 'alias-gone' });
       await followed();
       await expectSame();
       await change({ add: { index: live, alias: alias() } });
       expect((await search(alias(), { match_all: {} })).hits.total.value).toBeGreaterThan(26);
+      expect(await indexer.astray()).toBe('alias-changed');
       await followed();
       await expectSame();
     });

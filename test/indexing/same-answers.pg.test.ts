@@ -9,6 +9,7 @@ import { postgresHistoryReader, postgresSearchReader } from '../../src/indexing/
 import { membershipSearch } from '../../src/indexing/postgres/search.ts';
 import { rebuild, rollback } from '../../src/indexing/rebuild.ts';
 import { asked } from '../../src/indexing/usable.ts';
+import { verifyIndex } from '../../src/indexing/verify-index.ts';
 import { pastOf, targetOf } from '../../src/journal/explain.ts';
 import { findMembers } from '../../src/journal/find-members.ts';
 import { logHead } from '../../src/journal/log.ts';
@@ -93,6 +94,15 @@ async function compareAll(): Promise<void> {
   }
 }
 
+async function verifyAll(): Promise<void> {
+  for (const indexer of indexers()) {
+    const found = await verifyIndex(scene.deps(), indexer);
+    expect(found).toMatchObject({ kind: 'compared', missing: 0n, unexpected: 0n, astray: null });
+    if (found.kind === 'compared')
+      expect([found.counted, found.artifactCount]).toEqual([found.rows, found.rows]);
+  }
+}
+
 describe('random histories', () => {
   test.each([1, 2])(
     'seed %i: the same members, changes and beginnings, and after a compaction too',
@@ -104,8 +114,11 @@ describe('random histories', () => {
       const { position } = await logHead(scene.journal.runtime);
       await compactTo(scene.journal.runtime, Number(position) - random(4));
       for (let n = 0; n < 2; n += 1) await randomRun(random);
+      await catchUp();
+      await verifyAll();
       for (const indexer of indexers()) await rebuild(scene.deps(), indexer);
       await catchUp();
+      await verifyAll();
       await compareAll();
     },
   );

@@ -48,15 +48,16 @@ async function compareAt(
   if (before.mark?.position !== position || before.ahead !== null) return moved(before, position);
   for (const index of [live.engineIndex, scratch]) await refresh(engine, index);
   const rows = scrollRows(engine, live.engineIndex);
-  const found = rows.next();
+  const first = rows.next();
   // What the engine reads from now on is as it was then; if nobody has begun to write since, it is as of the position.
-  await found;
+  await first;
   const after = await standing(engine, place, live);
   if (after?.revision.seqNo !== before.revision.seqNo) {
     await rows.return();
     return after === null ? { kind: 'replaced' } : moved(after, position);
   }
-  return compared(found, rows, scrollRows(engine, scratch));
+  const found = await compared(first, rows, scrollRows(engine, scratch));
+  return { ...found, oneByOne: found.rows, boundary: null, counted: before.rows, mark: before.mark };
 }
 
 async function standing(engine: Engine, place: Place, live: KeptBuild): Promise<KeptBuild | null> {
@@ -75,7 +76,7 @@ async function compared(
   firstOfLive: ReturnType<Rows['next']>,
   live: Rows,
   log: Rows,
-): Promise<Extract<Comparison, { kind: 'compared' }>> {
+): Promise<Pick<Extract<Comparison, { kind: 'compared' }>, 'kind' | 'rows' | 'missing' | 'unexpected'>> {
   let [rows, missing, unexpected] = [0n, 0n, 0n];
   try {
     let [a, b] = [await firstOfLive, await log.next()];

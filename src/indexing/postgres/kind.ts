@@ -34,8 +34,12 @@ export interface TableKind {
   readonly shown: string;
   /** Statements that create the keys of a table. */
   keys(table: string): readonly string[];
-  /** Which rows of two builds are the same where one of them begins with a log snapshot that the other has gone past. */
-  comparable(boundary: bigint): string;
+  /**
+   * A build that began before the log snapshot has rows up to its boundary that no replay of the log gives any more. `null`: that
+   * changes none of its rows; else an expression of how many rows of `log`, which begins with the snapshot, are `missing` in
+   * `live`, and how many of that are `unexpected`, as far as the snapshot tells.
+   */
+  readonly earlier: ((live: string, log: string, boundary: bigint) => string) | null;
   /** Takes a batch in. @throws RetlError */
   take(client: IndexConnection, table: RowTable, batch: RowBatch): Promise<Taken>;
   /** Has changes that wait beside the rows become rows: whoever reads these is to see all. @throws RetlError */

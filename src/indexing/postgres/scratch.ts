@@ -62,19 +62,30 @@ async function compareAt(client: IndexConnection, of: ScratchOf, position: LogPo
   const now = (await readBuilds(client, schema, live.definition.name)).find((b) => b.table === live.table);
   if (now?.state !== 'live' || now.mark === null) return { kind: 'replaced' };
   if (now.mark.position !== position) return { kind: 'moved', position: now.mark.position };
-  const sameBeginning = (live.snapshot?.boundary ?? null) === boundary;
-  const where = sameBeginning ? '' : ` where ${kind.comparable(boundary ?? 0n)}`;
-  // Somebody may have added a column of his own.
-  const from = (table: string) => `select ${kind.names.join(', ')} from ${table}${where}`;
-  const row = one(
-    await query(
-      client,
-      `with table_live as (${from(`${schema}.rows_${live.table}`)}), table_log as (${from(TABLE)})
-       select (select count(*) from table_live) as rows,
-         (select count(*) from (select * from table_log except all select * from table_live) m) as missing,
-         (select count(*) from (select * from table_live except all select * from table_log) u) as unexpected`,
-    ),
-  );
-  const counts = { missing: big(row, 'missing'), unexpected: big(row, 'unexpected') };
-  return { kind: 'compared', rows: big(row, 'rows'), ...counts };
+  const goesBack = boundary !== null && live.snapshot?.boundary !== boundary;
+  const earlier = goesBack && kind.earlier !== null ? { boundary, sql: kind.earlier } : null;
+  const rows = `${schema}.rows_${live.table}`;
+  const where = earlier === null ? '' : `where position > ${earlier.boundary}`;
+  const later = one(await query(client, differences(kind, rows, where)));
+  const before = earlier === null ? [] : await query(client, earlier.sql(rows, TABLE, earlier.boundary));
+  const all = one(await query(client, `select count(*) as rows from ${rows}`));
+  const sum = (column: string) => [later, ...before].reduce((n, row) => n + big(row, column), 0n);
+  return {
+    kind: 'compared',
+    rows: big(all, 'rows'),
+    oneByOne: big(later, 'rows'),
+    boundary: earlier?.boundary ?? null,
+    ...{ missing: sum('missing'), unexpected: sum('unexpected') },
+    ...{ counted: now.rows, mark: now.mark },
+  };
+}
+
+/** Somebody may have added a column of his own to the live one. */
+function differences({ names }: TableKind, live: string, where: string): string {
+  const from = (table: string) => `select ${names.join(', ')} from ${table} ${where}`;
+  return `
+    with table_live as (${from(live)}), table_log as (${from(TABLE)})
+    select (select count(*) from table_live) as rows,
+      (select count(*) from (select * from table_log except all select * from table_live) m) as missing,
+      (select count(*) from (select * from table_live except all select * from table_log) u) as unexpected`;
 }

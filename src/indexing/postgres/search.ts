@@ -46,7 +46,7 @@ export const membershipSearch: TableKind = {
     `create index on ${table} (mirror, since)`,
     ...wordKeys(table),
   ],
-  comparable: () => 'true',
+  earlier: null,
   take,
   settle: (client, table) => settle(client, table, NAME_LIST),
 };
