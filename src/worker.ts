@@ -28,6 +28,7 @@ import { inProjectFile, resolveTemporal, resolveText, secretsOf } from './config
 import { RetlError } from './domain/errors.ts';
 import { RUN_ATTRIBUTES } from './domain/messages.ts';
 import type { TemporalSettings } from './domain/settings.ts';
+import { temporalPlace } from './domain/temporal-place.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
 import { baseline } from './worker-baseline.ts';
@@ -123,22 +124,11 @@ interface Connected {
 }
 
 async function connect(settings: TemporalSettings): Promise<Connected> {
-  const config = temporalEnvironment(settings);
-  const address = settings.address ?? config.connectionOptions.address ?? 'localhost:7233';
-  const namespace = settings.namespace ?? config.namespace ?? 'default';
+  const { options, address, namespace } = temporalPlace(settings, loadClientConnectConfig);
   try {
-    return { native: await NativeConnection.connect({ ...config.connectionOptions, address }), namespace };
+    return { native: await NativeConnection.connect({ ...options, address }), namespace };
   } catch {
     throw new RetlError('temporal.connect', { address, namespace });
-  }
-}
-
-function temporalEnvironment({ profile }: TemporalSettings) {
-  try {
-    return loadClientConnectConfig(profile === null ? {} : { profile });
-  } catch {
-    const details = { rule: 'environment-configuration-unreadable', profile: profile ?? 'default' };
-    throw new RetlError('temporal.connect', details);
   }
 }
 

@@ -7,6 +7,7 @@ import { Client, Connection } from '@temporalio/client';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { RetlError } from '../domain/errors.ts';
 import type { TemporalSettings } from '../domain/settings.ts';
+import { temporalPlace } from '../domain/temporal-place.ts';
 
 const CONNECT_WITHIN_MS = 5_000;
 
@@ -46,22 +47,12 @@ export async function connectClient(
 
 /** Where Temporal is, and who has said so, without connecting. @throws RetlError `temporal.connect` */
 export function placeOf(settings: TemporalSettings) {
-  try {
-    const config = loadClientConnectConfig(settings.profile === null ? {} : { profile: settings.profile });
-    const { address: found, apiKey, tls, metadata } = config.connectionOptions;
-    const named = settings.address ?? found;
-    return {
-      options: { ...defined('apiKey', apiKey), ...defined('tls', tls), ...defined('metadata', metadata) },
-      address: named ?? 'localhost:7233',
-      isNamed: named !== undefined,
-      namespace: settings.namespace ?? config.namespace ?? 'default',
-    };
-  } catch {
-    throw new RetlError('temporal.connect', {
-      rule: 'environment-configuration-unreadable',
-      profile: settings.profile ?? 'default',
-    });
-  }
+  const { options, ...place } = temporalPlace(settings, loadClientConnectConfig);
+  const { apiKey, tls, metadata } = options;
+  return {
+    ...place,
+    options: { ...defined('apiKey', apiKey), ...defined('tls', tls), ...defined('metadata', metadata) },
+  };
 }
 
 /** Absent rather than undefined, as the SDK's options want it. */

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { placeOf } from '../../src/client/connect.ts';
+import { RetlError } from '../../src/domain/errors.ts';
 import { TASK_QUEUE } from '../../src/domain/messages.ts';
 
 const NOTHING = { profile: null, address: null, namespace: null, taskQueue: TASK_QUEUE };
@@ -40,4 +41,11 @@ test('an address is named by retl.yaml, by a profile or by the environment, and 
   });
   vi.stubEnv('TEMPORAL_ADDRESS', 'here.example:7233');
   expect(placeOf(NOTHING)).toMatchObject({ address: 'here.example:7233', isNamed: true });
+});
+
+test('leaks: an environment configuration that cannot be read is told by a rule, and not in the words of its reader', async () => {
+  await writeFile(join(folder, 'temporal.toml'), 'api_key = "s3cret" and no more TOML');
+  expect(() => placeOf({ ...NOTHING, profile: 'there' })).toThrow(
+    new RetlError('temporal.connect', { rule: 'environment-configuration-unreadable', profile: 'there' }),
+  );
 });
