@@ -65,8 +65,15 @@ async function refuseCheckpoint(
   return validation.kind === 'refused' ? validation : null;
 }
 
-/** Rows past the checkpoint, of a builder that died, are written over only by the entries that they came from. */
-async function rowsOfOtherLog(journal: Queryable, { ahead }: OwnBuild): Promise<Refusal | null> {
+/**
+ * Rows past the checkpoint, of a builder that died, are written over only by the entries that they came from. `null`: there are
+ * none, or the log has those entries.
+ * @throws JournalError
+ */
+export async function rowsOfOtherLog(
+  journal: Queryable,
+  { ahead }: Pick<OwnBuild, 'ahead'>,
+): Promise<Refusal | null> {
   if (ahead === null) return null;
   const { position, entryHash } = ahead;
   const { head, entryHash: now } = await logStateAt(journal, position, null);

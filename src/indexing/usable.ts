@@ -11,6 +11,7 @@ import { type LogLag, logLag } from '../journal/log-reader.ts';
 import type { Queryable } from '../journal/pool.ts';
 import type { OwnBuild } from './indexer.ts';
 import type { Answer } from './reader.ts';
+import { rowsOfOtherLog } from './resume.ts';
 
 /** An index that lacks an entry for longer does not follow the log, however few it lacks. */
 const STOPPED_MS = 300_000;
@@ -55,10 +56,13 @@ type Judged =
   | { readonly kind: 'usable'; readonly position: LogPosition; readonly lag: LogLag }
   | { readonly kind: 'passed-over'; readonly code: ErrorCode };
 
-async function judge(journal: Queryable, { mark, goal }: OwnBuild, maxLag: number): Promise<Judged> {
+async function judge(journal: Queryable, build: OwnBuild, maxLag: number): Promise<Judged> {
+  const { mark, goal } = build;
   if (mark === null) return { kind: 'passed-over', code: 'index.not-built' };
   const { position } = mark;
-  const otherLog = refuseLog(mark, await logStateAt(journal, position, null));
+  // Of a page that was under way readers see rows past the checkpoint: they must be of this log, too.
+  const otherLog =
+    refuseLog(mark, await logStateAt(journal, position, null)) ?? (await rowsOfOtherLog(journal, build));
   if (otherLog !== null) return { kind: 'passed-over', code: otherLog.code };
   if (goal !== null) return { kind: 'passed-over', code: 'index.frozen' };
   const lag = await logLag(journal, position);
