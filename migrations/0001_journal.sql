@@ -72,6 +72,9 @@ create table retl.target (
   baseline_at timestamptz,
   held bigint not null default 0 check (held >= 0), -- rows of retl.membership_<target id>
   longest_removal bigint not null default 0, -- bytes: no removal payload that was ever sealed for it is longer
+  -- How identities were folded before they were hashed, newest way first: 'case,nfc' and the like, '' for not at all. Whoever
+  -- holds a stored identity against its hash tries each.
+  identity_foldings text[] not null default '{}' check (array_position(identity_foldings, null) is null),
   created_at timestamptz not null default now(),
   check (num_nulls(baseline, baseline_proof, baseline_at) in (0, 3)),
   check (baseline_proof <> 'unknown' or baseline = 'replace')

@@ -335,6 +335,7 @@ begin
   end if;
   v_id := nextval('retl.generation_number');
   -- row_no: the order of loading; kind: 1 a member, 0 a row excluded on purpose, 2 a member collapsed into an identical one of another row
+  -- removal_hash: of the bytes that its removal will send (remove, or else identity); null: they hash to identity_hash
   execute format($ddl$
     create table retl.generation_%s (
       row_no bigint not null,
@@ -343,6 +344,7 @@ begin
       source_key text collate "C" not null,
       identity_hash bytea,
       payload_hash bytea,
+      removal_hash bytea,
       identity text,
       upsert text,
       remove text
@@ -355,7 +357,7 @@ $$;
 -- Ends the loading: nobody can add a row any more. Rule 8: the table must have been created in this very transaction, so
 -- that a generation is what one attempt read in one go, or nothing.
 create function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint,
-    p_write_form text default '')
+    p_write_form text default '', p_identity_folding text default '')
   returns void
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -370,6 +372,9 @@ begin
   insert into retl.generation (generation_id, run_id, target_id, state, key_types, source_rows, loaded_at)
     values (p_generation, p_run, r.target_id, 'loaded', p_key_types, p_rows, clock_timestamp());
   update retl.run set phase = 'seal', write_form = p_write_form where run_id = p_run;
+  update retl.target
+    set identity_foldings = array_prepend(p_identity_folding, array_remove(identity_foldings, p_identity_folding))
+    where target_id = r.target_id and identity_foldings[1] is distinct from p_identity_folding;
 end
 $$;
 
@@ -423,7 +428,7 @@ begin
       count(*) filter (where member_no = 0) as rows, count(*) filter (where member_no > 0) as further,
       count(*) filter (where not case kind
         when 1 then octet_length(identity_hash) = 32 and octet_length(payload_hash) = 32
-                    and identity is not null and upsert is not null and member_no >= 0
+                    and coalesce(octet_length(removal_hash), 32) = 32 and identity is not null and upsert is not null and member_no >= 0
         when 0 then identity_hash is null and payload_hash is null and member_no = 0
         else false end is true) as malformed,
       count(*) filter (where kind = 1
@@ -534,11 +539,11 @@ begin
     where not exists (select from retl.generation_%s g where g.kind = 1 and g.identity_hash = m.identity_hash)',
     p_run, p_target, p_generation);
   execute format('analyze retl.unwanted_%s', p_run);
-  execute format('create unlogged table retl.removal_%s (identity_hash bytea, identity text, remove text)', p_run);
+  execute format('create unlogged table retl.removal_%s (identity_hash bytea, removal_hash bytea, identity text, remove text)', p_run);
   for v_run in execute format('select distinct sequence >> 32 from retl.unwanted_%s', p_run) loop
     select u.operations_hold_bytes, g.generation_id, retl.operation_table(u) as operations into strict o
       from retl.run u join retl.generation g on g.run_id = u.run_id and g.state <> 'discarded' where u.run_id = v_run;
-    execute format('insert into retl.removal_%s select d.identity_hash, b.identity, coalesce(b.remove, b.identity)
+    execute format('insert into retl.removal_%s select d.identity_hash, b.removal_hash, b.identity, coalesce(b.remove, b.identity)
       from retl.unwanted_%s d, %s and d.sequence >> 32 = %s', p_run, p_run,
       case when o.operations_hold_bytes
         then format('%s b where b.sequence = d.sequence', o.operations)
@@ -600,7 +605,7 @@ begin
       select %2$s::bigint + row_number() over (order by g.row_no) - 1 as sequence,
         case when m.identity_hash is null then ''a'' when m.payload_hash <> g.payload_hash then ''c'' else ''u'' end::"char"
           as change,
-        g.identity_hash, g.payload_hash, g.row_no
+        g.identity_hash, g.payload_hash, g.removal_hash, g.row_no
       from retl.generation_%3$s g left join retl.membership_%4$s m on m.identity_hash = g.identity_hash
       where g.kind = 1 and (%5$L or m.payload_hash is distinct from g.payload_hash%6$s)',
       p_run, v_first, g.generation_id, r.target_id, r.strategy = 'native-replace',
@@ -617,7 +622,7 @@ begin
       execute format('alter table retl.operation_%s rename to narrow_%s', p_run, p_run);
       execute format('create table retl.operation_%1$s as
         select %2$s::bigint + row_number() over (order by o.identity_hash) - 1 as sequence, o.change, o.identity_hash,
-          o.payload_hash, null::bigint as row_no, g.identity, g.upsert, g.remove
+          o.payload_hash, o.removal_hash, null::bigint as row_no, g.identity, g.upsert, g.remove
         from retl.narrow_%1$s o join retl.generation_%3$s g on g.kind = 1 and g.identity_hash = o.identity_hash',
         p_run, v_first, g.generation_id);
       execute format('drop table retl.narrow_%s', p_run);

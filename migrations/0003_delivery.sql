@@ -685,8 +685,8 @@ begin
     if retl.collect_removals(p_run, r.target_id, v_generation) <> r.planned_removed then
       raise exception 'the removal bytes of some members are not there' using errcode = 'RM003';
     end if;
-    execute format('insert into retl.operation_%1$s (sequence, change, identity_hash, identity, remove)
-      select %2$s + row_number() over (order by identity_hash), ''r'', identity_hash, identity, remove
+    execute format('insert into retl.operation_%1$s (sequence, change, identity_hash, removal_hash, identity, remove)
+      select %2$s + row_number() over (order by identity_hash), ''r'', identity_hash, removal_hash, identity, remove
       from retl.removal_%1$s', p_run, r.additions_end);
     execute format('drop table retl.removal_%s', p_run);
     execute format('select count(*) from retl.operation_%s where change = ''r'' and octet_length(remove) > $1', p_run)
@@ -865,8 +865,8 @@ begin
   end if;
   select generation_id into strict v_generation from retl.generation where run_id = p_run and state = 'sealed';
   v_removed := retl.collect_removals(p_run, r.target_id, v_generation);
-  execute format('insert into retl.operation_%1$s (sequence, change, identity_hash, identity, remove)
-    select %2$s + row_number() over (order by identity_hash), ''r'', identity_hash, identity, remove
+  execute format('insert into retl.operation_%1$s (sequence, change, identity_hash, removal_hash, identity, remove)
+    select %2$s + row_number() over (order by identity_hash), ''r'', identity_hash, removal_hash, identity, remove
     from retl.removal_%1$s', p_run, r.additions_end);
   execute format('drop table retl.removal_%s', p_run);
   update retl.run set replacement_status = 'accepted', removals_end = r.additions_end + v_removed where run_id = p_run;

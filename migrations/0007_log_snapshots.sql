@@ -114,7 +114,7 @@ begin
     from retl.log_entry e left join retl.log_snapshot b on b.state = 'complete' where e.position = p_boundary
     returning * into strict s;
   execute format('create table retl.snapshot_%s (target_id bigint not null, identity_hash bytea not null,
-    payload_hash bytea not null, sequence bigint not null, since bigint not null, position bigint not null,
+    payload_hash bytea not null, removal_hash bytea, sequence bigint not null, since bigint not null, position bigint not null,
     primary key (target_id, identity_hash))', s.snapshot_id);
   execute format('grant select on retl.snapshot_%s to retl_runtime', s.snapshot_id);
   return jsonb_build_object('kind', 'begun', 'snapshot', s.snapshot_id::text, 'boundary', s.boundary::text);
@@ -165,13 +165,14 @@ begin
     v_applied := i.last;
     continue when i.kind = 'finish';
     if i.kind = 'additions' then
-      execute format('insert into retl.snapshot_%s as m (target_id, identity_hash, payload_hash, sequence, since, position)
-          select $3, o.identity_hash, o.payload_hash, o.sequence, e.position, e.position
+      execute format('insert into retl.snapshot_%s as m (target_id, identity_hash, payload_hash, removal_hash, sequence, since, position)
+          select $3, o.identity_hash, o.payload_hash, o.removal_hash, o.sequence, e.position, e.position
           from retl.log_entry e join retl.operation_%s o on o.sequence between e.first_sequence and e.last_sequence
           where e.position between $1 and $2
             and not exists (select from retl.rejection x where x.sequence = o.sequence) order by o.identity_hash
           on conflict (target_id, identity_hash) do update
-            set payload_hash = excluded.payload_hash, sequence = excluded.sequence, position = excluded.position',
+            set payload_hash = excluded.payload_hash, removal_hash = excluded.removal_hash, sequence = excluded.sequence,
+              position = excluded.position',
         s.snapshot_id, i.run_id) using i.first, i.last, i.target_id;
       get diagnostics v_rows = row_count;
     else
@@ -222,8 +223,8 @@ begin
       into n using s.at_target, s.at_identity;
     exit when n.target_id is null or v_done >= p_rows;
     v_end := case when n.slice < '\xff'::bytea then set_byte(n.slice, 0, get_byte(n.slice, 0) + 1) end;
-    execute format('select count(*), sha256(string_agg(identity_hash || payload_hash || int8send(sequence) || int8send(since)
-        || int8send(position), ''''::bytea order by identity_hash)) from retl.snapshot_%s
+    execute format('select count(*), sha256(string_agg(identity_hash || payload_hash || coalesce(removal_hash, identity_hash)
+        || int8send(sequence) || int8send(since) || int8send(position), ''''::bytea order by identity_hash)) from retl.snapshot_%s
       where target_id = $1 and identity_hash >= $2 and ($3 is null or identity_hash < $3)', s.snapshot_id)
       into v_rows, v_hash using n.target_id, n.slice, v_end;
     execute format('insert into retl.log_snapshot_run as x (snapshot_id, run_id, members)
@@ -376,7 +377,7 @@ declare
 begin
   select * into strict r from retl.run where run_id = l.run_id;
   v_end := coalesce(r.removals_end, r.additions_end);
-  execute format('insert into retl.kept_%1$s_%2$s select o.sequence, o.change, o.identity_hash, o.payload_hash, null,
+  execute format('insert into retl.kept_%1$s_%2$s select o.sequence, o.change, o.identity_hash, o.payload_hash, o.removal_hash, null,
       coalesce(o.identity, g.identity), coalesce(o.upsert, g.upsert), coalesce(o.remove, g.remove)
     from %3$s o left join %4$s g on g.row_no = o.row_no and o.identity is null
       and g.row_no between (select min(row_no) from %3$s where sequence >= $1 and sequence < $2)
@@ -426,7 +427,7 @@ begin
   insert into retl.leftover (run_id, snapshot_id, next_sequence, operations, generation_id)
     values (r.run_id, s.snapshot_id, r.first_sequence, retl.operation_table(r), g.generation_id);
   execute format('create table retl.kept_%s_%s (sequence bigint, change "char", identity_hash bytea, payload_hash bytea,
-    row_no bigint, identity text, upsert text, remove text)', r.run_id, s.snapshot_id);
+    removal_hash bytea, row_no bigint, identity text, upsert text, remove text)', r.run_id, s.snapshot_id);
   execute format('grant select on retl.kept_%s_%s to retl_runtime', r.run_id, s.snapshot_id);
   return true;
 end

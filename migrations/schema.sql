@@ -470,12 +470,14 @@ create table retl.target (
   baseline_at timestamp with time zone,
   held bigint not null default 0,
   longest_removal bigint not null default 0,
+  identity_foldings text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   constraint target_baseline_check CHECK ((baseline = ANY (ARRAY['new-empty'::text, 'tracked'::text, 'replace'::text]))),
   constraint target_baseline_proof_check CHECK ((baseline_proof = ANY (ARRAY['verified'::text, 'attested'::text, 'unknown'::text]))),
   constraint target_check CHECK ((num_nulls(baseline, baseline_proof, baseline_at) = ANY (ARRAY[0, 3]))),
   constraint target_check1 CHECK (((baseline_proof <> 'unknown'::text) OR (baseline = 'replace'::text))),
   constraint target_held_check CHECK ((held >= 0)),
+  constraint target_identity_foldings_check CHECK ((array_position(identity_foldings, NULL::text) IS NULL)),
   constraint target_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
   constraint target_pkey PRIMARY KEY (target_id),
   constraint target_target_key_key UNIQUE (target_key)
@@ -544,7 +546,7 @@ function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_vi
 function retl.append_entry(r retl.run, b retl.batch, p_kind text, p_effects integer, p_left_out bigint[])
   returns bigint, language plpgsql, body sha256:54fcf8e0be839e81f51360a101929550c4e4753ad4214db34a14b3c66c899e3d
 function retl.apply_entries(s retl.log_snapshot, p_rows integer)
-  returns void, language plpgsql, body sha256:612c485fbbd8e73b32b07085724e80530a74355ddeb41d3e8f72aef899e38aa7
+  returns void, language plpgsql, body sha256:a387f091199827e008c41e9094029735255c05b6243e9bd15df472a7b72c820d
 function retl.apply_uploads(p_run bigint, p_epoch bigint, p_batches integer)
   returns bigint, language plpgsql, security definer, body sha256:5468d420aab7e013f84d26cad6f3498efe7f1dbc0556dded96dba437df5b1a96
 function retl.approval_left(r retl.run)
@@ -556,37 +558,37 @@ function retl.attest_empty(p_mirror text, p_target_key text, p_by text, p_becaus
 function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_step text)
   returns bigint, language plpgsql, security definer, body sha256:ae6a0013499b5a7c7698a7f2573bb0751b5f69554136c5b2dc04b39390ea9687
 function retl.begin_compaction(p_boundary bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:6438fd88cd8b9c8697934cdaa2be30652c2770786ccca66c96292c1e86baddc2
+  returns jsonb, language plpgsql, security definer, body sha256:01a82b1fcbd80feea753096db2b983fecb3293201b91ccad3ba63b0cbd723c63
 function retl.begin_finish(p_run bigint, p_epoch bigint)
   returns jsonb, language plpgsql, security definer, body sha256:abee2a69df9ddae2627a87a04196f01d58386ec2b3267f4b7938eae51fdd6d7c
 function retl.begin_index_build(p_index text, p_schema_version bigint, p_fingerprint bytea, p_log uuid, p_snapshot bigint)
   returns jsonb, language plpgsql, security definer, body sha256:f0f35970080063cd2f9d30bcbf8b563913aec930d5d318063493e90cbf9b7e09
 function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:4efb006bc9d8ab8ed31cebea2ba8ea5997dd2aa61b8fb8c9e9e7cf7d21a1be21
+  returns jsonb, language plpgsql, security definer, body sha256:ce509be19b2671f842396f070ce321380cb95a97080053a5e74ad5262d811c10
 function retl.begin_thinning(s retl.log_snapshot, r retl.run)
-  returns boolean, language plpgsql, body sha256:95caf930429baffc72019c108fcc9af59cb78f15ed58cde728770969b1269a4e
+  returns boolean, language plpgsql, body sha256:8ebe8f06ac9c06fb8e943342d48727ad254cd6e289ff838f203a1822a301ebfe
 function retl.beyond(r retl.run)
   returns text, language sql, immutable, body sha256:aa8dc055debc3dc25133fa67d4f8c3f0572dc93c82542bb2286ac3bbdc0c6351
 function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text)
   returns void, language plpgsql, security definer, body sha256:24bbece3767b836bebbe02a56dbd1e2c3eb19747afe70b6874b3b2fd61da4c0e
 function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint)
-  returns bigint, language plpgsql, body sha256:6bd807b714256325bf5c53935aa7ac0c786a5d09b0864fad8d73d05c73657284
+  returns bigint, language plpgsql, body sha256:82ec08f9f446beef9622050a3f70693a627103a41f0d420de023b58fea8076b3
 function retl.compact_step(p_rows integer)
   returns jsonb, language plpgsql, security definer, body sha256:9d43e9ec739d4beadef335506d9c959fa5e5c6a56574762970b99a55e333ce33
 function retl.complete_snapshot(p_snapshot bigint)
   returns jsonb, language plpgsql, body sha256:cb9590a040f81867272241c41b10e946fe07426bd762b00cb47dbdbe47a9ba42
 function retl.confirm_replacement(p_run bigint, p_epoch bigint)
-  returns void, language plpgsql, security definer, body sha256:d02bc3bb6526549eb78539c0cb822c188876360109a770b9279868545faabcbd
+  returns void, language plpgsql, security definer, body sha256:db03174a3f76892839a2d1bb9ed8b9ce9af21825882b86adffbbaa356ad3495a
 function retl.copy_snapshot(s retl.log_snapshot, p_rows integer)
   returns void, language plpgsql, body sha256:d9d65b6d6b4b4a4a54458cd7bff172c32059e98758e087a91139587ed278c400
 function retl.create_candidate(p_run bigint, p_epoch bigint)
-  returns bigint, language plpgsql, security definer, body sha256:2f6eb175df05b9cdfbad8841503713e042668138901f2428ebcc549c8af596a7
+  returns bigint, language plpgsql, security definer, body sha256:75daeaa2af5491a64ab0b49e0f641f6d2f9046ccfdfe9d889fe8aa3febe3ec23
 function retl.deadline(p_ms bigint)
   returns timestamp with time zone, language plpgsql, body sha256:d501db855a1232379bff94b2904bc9fc3e04dd5132a458cb26fa8d36e935d18d
 function retl.decide(p_run bigint, p_shown bytea, p_verdict text, p_by text, p_because text, p_via text)
   returns jsonb, language plpgsql, security definer, body sha256:3488d8a4cd16878344289de1463685ed6ff2ec27d2d3c68f379ffe73f4dd1b98
 function retl.digest_snapshot(s retl.log_snapshot, p_rows integer)
-  returns boolean, language plpgsql, body sha256:1f9f4822cb378bffab398777c2d5c74296d8d4e7a433473a2d2aa39a1e2f9be1
+  returns boolean, language plpgsql, body sha256:6840f09f31f5191f63f726bc281d36b6338eb1ff9f8810da20147778b1d520e6
 function retl.doubt(p_batch bytea, p_code text, p_retry_ms bigint)
   returns void, language sql, body sha256:6eb262f004290b1967912dfc21f44f982de8077ac85f8ab06017c3cfa6b38b08
 function retl.drop_unused(p_tables text[])
@@ -619,8 +621,8 @@ function retl.keep_outcome()
   returns trigger, language plpgsql, body sha256:120722480905ab326debdae4d3659c415d61f39c096577f68652ac6f6a58da35
 function retl.kept_operations(r retl.run, p_snapshot bigint)
   returns text, language sql, immutable, body sha256:a02ec2ab341404901efbb8898210cbe8170aac5569f048a9c8ce5eb92ef2c8be
-function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint, p_write_form text DEFAULT ''::text)
-  returns void, language plpgsql, security definer, body sha256:3c37ebcd84c3bdd19731ca274e937eb01a0ff19a99d86e839f7a96e148f0bda5
+function retl.loaded(p_run bigint, p_epoch bigint, p_generation bigint, p_key_types text, p_rows bigint, p_write_form text DEFAULT ''::text, p_identity_folding text DEFAULT ''::text)
+  returns void, language plpgsql, security definer, body sha256:c4e8c44fcdd835a86ac341ab8f27adf4874a1be30648c19bd44accfb595f6199
 function retl.lock_batch(p_run bigint, p_epoch bigint, p_batch bytea)
   returns retl.batch, language plpgsql, body sha256:acdcbf32b50f89e3d7a6d546598f8c10c77b80e28ed6a8b95c70901beb438d51
 function retl.lock_compaction()
@@ -652,7 +654,7 @@ function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_s
 function retl.operation_table(r retl.run)
   returns text, language sql, immutable, body sha256:ed5ac82088ede9c4e3944a45dc199d03be176ed9ea8e4e90902fe9fef060d8fa
 function retl.plan(p_run bigint, p_epoch bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:45a27f3429c359ea9afcaee128298c57d989bef920b543722aac341828e3e660
+  returns jsonb, language plpgsql, security definer, body sha256:2d8100ea1108a7c9f87f12616b1b35fffa1e1393b5df38e8cc7c0c4b507c8a96
 function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
   returns void, language plpgsql, security definer, body sha256:31a2ed01321e1833f5b0e6a8db3fc241cc71e1a636ca1b717f4f635588e3a121
 function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch bytea, p_hash bytea, p_bytes bigint)
@@ -730,7 +732,7 @@ function retl.resume_of(r retl.run, p_resume_after timestamp with time zone)
 function retl.retry_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
   returns void, language plpgsql, security definer, body sha256:9bd6df3a8a65f2575f78864598d815e94a3c46f1f832dc374e3714cddcda6f06
 function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remove bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:51876c6a2d0a8e555950ac6f8fc94f43fe8f59772d0d820b6a07cf21e86ad54a
+  returns jsonb, language plpgsql, security definer, body sha256:2590ac80bbebca2287bc0dc0dfe69545e5377bc1e16e7517947eb0e3ef54e15a
 function retl.search_operation(p_run bigint, p_column text, p_key text, p_first bigint, p_last bigint, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
   returns record, language plpgsql, stable, body sha256:dd3607d1ce6f68a9cd02d7ef841331ca0305accdb3b2429421b3b6587b2f8fc5
 function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])
@@ -748,7 +750,7 @@ function retl.snapshot_header(p_boundary bigint, p_hash bytea)
 function retl.sweep_step(p_rows integer, p_grace_ms bigint)
   returns jsonb, language plpgsql, security definer, body sha256:f4ed4d29022f43195c1e9e7065830e538b09e430e715e63068bf77daf010aa08
 function retl.thin_step(l retl.leftover, p_rows integer)
-  returns void, language plpgsql, body sha256:9c5b7c076322f2b447f690c5f5552a03131196d849b2af264a7f615ee4ce4dde
+  returns void, language plpgsql, body sha256:543e8a47128c0c0d681e78e424f54233020446328dbd285b41f045e49bc80fd2
 function retl.trace_key(p_target bigint, p_key text, p_before bigint, p_limit integer)
   returns TABLE(run_id bigint, snapshot text, given text, identity_hash bytea), language plpgsql, stable, security definer, body sha256:3cf6df5ecdd9f6c2905dcaa9727a901a1e119b0964f4e3be7ffc3705aec1896d
 function retl.trace_member(p_target bigint, p_identity bytea, p_before bigint, p_limit integer)
@@ -809,7 +811,7 @@ grant execute on function retl.fold(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.guard(bigint,bigint,bigint,bytea,bigint,bytea) to retl_runtime;
 grant execute on function retl.held_by(bigint,bytea) to retl_runtime;
 grant execute on function retl.hold_compaction(text,bigint) to retl_runtime;
-grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint,text) to retl_runtime;
+grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint,text,text) to retl_runtime;
 grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.mark_refused(bigint,bigint,bytea,text,text,boolean) to retl_runtime;
 grant execute on function retl.mark_resending(bigint,bigint,bytea,bigint) to retl_runtime;

@@ -28,7 +28,7 @@ export async function extract(deps: Dependencies, ref: RunRef): Promise<StepResu
       const types = keyTypes(a.settings.source.key, columns);
       const form = memberForm(bindDestination(deps, a.settings));
       const fill = (sink: CandidateSink) => load(a, form, rows, map, sink);
-      await loadCandidate(deps.journal, a.attempt, types, fill, form.writeForm);
+      await loadCandidate(deps.journal, a.attempt, types, fill, form);
     } catch (error) {
       // Told to stop: the transaction is gone and nothing was kept; a later run reads the source anew.
       if (a.stop.aborted) return { kind: 'stopped', counts: await a.counts() };

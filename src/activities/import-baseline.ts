@@ -10,7 +10,7 @@ import { batchId, largestPayloadAllowed } from '../domain/request.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
 import { acceptImport, type ImportedBatch, openImport } from '../journal/baseline.ts';
 import { type CandidateSink, loadWithin } from '../journal/candidate.ts';
-import { readOperations } from '../journal/operations.ts';
+import { readOperationHashes } from '../journal/operations.ts';
 import { type JournalClient, transaction } from '../journal/pool.ts';
 import { loadRun, type RunRecord } from '../journal/run-record.ts';
 import { type Attempt, type JournalPool, plan, seal } from '../journal/runs.ts';
@@ -18,7 +18,7 @@ import { sha256Hex } from '../planning/hash.ts';
 import { type BaselineInput, readBaseline, summariseBaseline } from '../planning/read-baseline.ts';
 import { baselineRefused } from './baseline-refusal.ts';
 import { type BoundDestination, bindDestination, bindSource, memberForm, sha256Bytes } from './binding.ts';
-import { operationIn } from './delivery/outgoing.ts';
+import { operationIdIn } from './delivery/outgoing.ts';
 import type { Dependencies } from './deps.ts';
 
 /** Members of one entry of the log. */
@@ -95,7 +95,7 @@ export async function importMembers(
       attempt,
       '[]',
       (sink) => members.load(sink, async () => (sink.full ? sink.drain() : undefined)),
-      destination.writeForm,
+      memberForm(destination),
     );
     const { upsert, remove } = largestPayloads(destination);
     const sealed = await seal(client, attempt, upsert, remove);
@@ -192,8 +192,8 @@ async function idOf(
   from: bigint,
   last: Sequence,
 ): Promise<BatchId> {
-  const members = await readOperations(client, record, 'upsert', from, last);
-  const operations = members.map((stored) => operationIn(record, 'upsert', stored, 1).id);
+  const members = await readOperationHashes(client, record, from, last);
+  const operations = members.map((planned) => operationIdIn(record, 'upsert', planned, 1));
   const mirror = `${record.logId}/${record.mirror}`;
   return batchId({ mirror, run: record.run, action: 'upsert', operations, ordinal: 1 }, sha256Hex);
 }

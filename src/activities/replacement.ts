@@ -6,11 +6,11 @@
 import { type BatchId, sequence } from '../domain/ids.ts';
 import { batchId } from '../domain/request.ts';
 import { lastPrepared } from '../journal/batch-record.ts';
-import { readOperations, type StoredOperation } from '../journal/operations.ts';
+import { type OperationHashes, readOperationHashes } from '../journal/operations.ts';
 import { applyUploads, confirmReplacement, recordReplaced } from '../journal/replacement.ts';
 import { sha256Hex } from '../planning/hash.ts';
 import { goOn, type RunAttempt } from './attempt.ts';
-import { operationIn } from './delivery/outgoing.ts';
+import { operationIdIn } from './delivery/outgoing.ts';
 
 /** Uploads that become true in one transaction, which holds the log's head. */
 const UPLOADS_AT_ONCE = 50;
@@ -29,16 +29,19 @@ export async function completeReplacement(a: RunAttempt): Promise<void> {
   while (from <= removalsEnd) {
     const end = from + BigInt(REMOVALS_AT_ONCE) - 1n;
     const last = sequence(end < removalsEnd ? end : removalsEnd);
-    const removed = await readOperations(journal, record, 'remove', from, last);
+    const removed = await readOperationHashes(journal, record, from, last);
     await recordReplaced(journal, a.attempt, [{ id: idOf(a, removed), last }]);
     from = last + 1n;
     goOn(a);
   }
 }
 
-/** The id that a request of these removals would have had: a reader of the log proves its effects by it. */
-function idOf({ record }: RunAttempt, removed: readonly StoredOperation[]): BatchId {
-  const operations = removed.map((stored) => operationIn(record, 'remove', stored, 1).id);
+/**
+ * The id that a request of these removals would have had: a reader of the log proves its effects by it. It is made of hashes alone: what
+ * the destination has dropped already is recorded, even if the journal has lost its texts meanwhile.
+ */
+function idOf({ record }: RunAttempt, removed: readonly OperationHashes[]): BatchId {
+  const operations = removed.map((planned) => operationIdIn(record, 'remove', planned, 1));
   const mirror = `${record.logId}/${record.mirror}`;
   return batchId({ mirror, run: record.run, action: 'remove', operations, ordinal: 1 }, sha256Hex);
 }

@@ -6,8 +6,15 @@
 
 import { LISTING_PAGE, type Listing } from '../destinations/listing.ts';
 import type { Verification, VerifiedIdentities } from '../domain/baseline.ts';
+import { RetlError } from '../domain/errors.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
-import { acceptedValues, heldValues, readHeld } from '../journal/held-members.ts';
+import {
+  type AcceptedValues,
+  acceptedValues,
+  type HeldValues,
+  heldValues,
+  readHeld,
+} from '../journal/held-members.ts';
 import { consistently } from '../journal/pool.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import { type Moment, momentOf, type Standing, standingOf } from '../journal/standing.ts';
@@ -89,7 +96,7 @@ async function holdAll(
     const values = await consistently(journal, (db) => acceptedValues(db, wanted));
     gone ||= values.size < wanted.length;
     const known = [...values];
-    const listed = listedMembers(await listing.asListed(known.map(([, sent]) => sent)));
+    const listed = listedMembers(await listing.asListed(known.map(([, held]) => sentOf(held))));
     for (const [index, [sequence]] of known.entries()) {
       const member = listed[index];
       if (member === undefined)
@@ -98,6 +105,12 @@ async function holdAll(
     }
   }
   return gone;
+}
+
+/** @throws RetlError `journal.damaged` */
+function sentOf({ identity, payload }: AcceptedValues): HeldValues {
+  if (identity === null || payload === null) throw new RetlError('journal.damaged', { rule: 'missing' });
+  return { identity, payload };
 }
 
 /** What is shown of a listing as it goes by: the first of each kind. */

@@ -13,12 +13,19 @@ export const BROKEN: { readonly [R in BrokenRule]: string } = {
   'left-out': 'the operations that were rejected are not those that the entry leaves out',
   effects: 'operations of the entry are missing, or a payload is not the one that was accepted',
   'batch-id': 'the operations of the entry are not those that its batch was made of',
+  identity:
+    'the identity of an operation is missing, or is not the one whose hash the operation was accepted with',
+  removal: 'the bytes that an operation removes its member with, or will, are missing or others',
   head: 'the log goes on, or ends, otherwise than its head says',
   earliest: 'the log does not begin where its newest snapshot ends',
   'snapshot-boundary': 'the log snapshot with this boundary was taken of another log',
   'snapshot-digest':
     'the rows of the log snapshot with this boundary are not those that it was completed with',
   'snapshot-payload': 'a member of the log snapshot that was accepted here has no payload, or another one',
+  'snapshot-identity':
+    'a member of the log snapshot that was accepted here has no identity, or one that its hash is not of',
+  'snapshot-removal':
+    'a member of the log snapshot that was accepted here would be removed with other bytes than were accepted',
 };
 
 /** Plain lines come at least this often, so that a log shows that it lives. */

@@ -12,6 +12,21 @@ import { canonicalString } from './canonical-json.ts';
 
 export type Folding = 'case' | 'nfc' | 'nfkc';
 
+const FOLDINGS: readonly Folding[] = ['case', 'nfc', 'nfkc'];
+
+/** A folding as the journal keeps it: `case,nfc` and the like; empty: none. */
+export function foldingText(folding: readonly Folding[]): string {
+  return FOLDINGS.filter((one) => folding.includes(one)).join(',');
+}
+
+/** Back from {@link foldingText}. @throws RangeError where it names what this release does not know */
+export function foldingFrom(text: string): readonly Folding[] {
+  const names = text === '' ? [] : text.split(',');
+  const known = FOLDINGS.filter((one) => names.includes(one));
+  if (known.length !== names.length) throw new RangeError('a folding that this release does not know');
+  return known;
+}
+
 /** Nothing to fold, whatever the folding. */
 const FOLDED_ASCII = /^[\x20-\x40\x5b-\x7e]*$/;
 const ASCII = /^[\x20-\x7e]*$/;

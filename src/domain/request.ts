@@ -179,7 +179,13 @@ export interface OperationKey {
   readonly target: TargetId;
   readonly action: Action;
   readonly identityHash: Sha256;
-  readonly payloadHash: Sha256;
+  /** Of the upsert; `null` for a removal. */
+  readonly payloadHash: Sha256 | null;
+  /**
+   * Of the bytes that its removal sends, or will send once it is accepted; `null` where they hash to `identityHash`, as they do
+   * wherever the identity is removed as it is.
+   */
+  readonly removalHash: Sha256 | null;
   /** Which attempt to send this operation in this run, from 1. */
   readonly ordinal: number;
 }
@@ -192,9 +198,13 @@ export function operationId(key: OperationKey, sha256Hex: (text: string) => stri
   return sha256FromHex(
     sha256Hex(
       `["operation",${canonicalString(key.mirror)},"${key.run}","${key.revision}","${key.target}","${key.action}",` +
-        `"${key.identityHash}","${key.payloadHash}",${key.ordinal}]`,
+        `"${key.identityHash}",${named(key.payloadHash)},${named(key.removalHash)},${key.ordinal}]`,
     ),
   );
+}
+
+function named(hash: Sha256 | null): string {
+  return hash === null ? 'null' : `"${hash}"`;
 }
 
 /** What a batch id is made of. Steps of a session are batches without operations. */

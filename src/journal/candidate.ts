@@ -7,6 +7,7 @@
 import { once } from 'node:events';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
+import { type Folding, foldingText } from '../domain/folding.ts';
 import { type GenerationId, generationId } from '../domain/ids.ts';
 import { journalError } from './errors.ts';
 import { call, run, transaction } from './pool.ts';
@@ -16,14 +17,24 @@ import type { Attempt } from './runs.ts';
 export interface CandidateMember {
   readonly identityHash: string;
   readonly payloadHash: string;
+  /** Of the bytes that its removal will send; `null` where that is the identity hash. */
+  readonly removalHash: string | null;
   readonly identity: string;
   readonly upsert: string;
   readonly remove: string | null;
 }
 
+/** How members are hashed (domain: `payloadHashInput`, `identityHashInput`). */
+export interface CandidateForm {
+  readonly writeForm: string;
+  readonly identityFolding: readonly Folding[];
+}
+
+const PLAIN: CandidateForm = { writeForm: '', identityFolding: [] };
+
 const KIND_EXCLUDED = 0;
 const KIND_MEMBER = 1;
-const FIELDS = 9;
+const FIELDS = 10;
 const CHUNK = 256 * 1024;
 const HEADER = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 
@@ -60,11 +71,13 @@ export class CandidateSink {
   addMember(sourceKey: string, memberNo: number, m: CandidateMember): void {
     if (memberNo === 0) this.#rows += 1;
     const length = sourceKey.length + m.identity.length + m.upsert.length + (m.remove?.length ?? 0);
-    this.#room(length * 3 + 160);
+    this.#room(length * 3 + 200);
     this.#start(KIND_MEMBER, memberNo);
     this.#text(sourceKey);
     this.#hash(m.identityHash);
     this.#hash(m.payloadHash);
+    if (m.removalHash === null) this.#null();
+    else this.#hash(m.removalHash);
     this.#text(m.identity);
     this.#text(m.upsert);
     if (m.remove === null) this.#null();
@@ -131,7 +144,7 @@ export interface LoadedCandidate {
  * Creates the candidate of the attempt's run, lets `fill` load it, and commits. Whatever `fill` throws comes out
  * unchanged, and nothing is kept.
  * @param keyTypes canonical JSON array of the key columns' types.
- * @param writeForm what the payload hashes of this candidate were made with, besides the payloads.
+ * @param form what the hashes of this candidate were made with, besides the texts.
  * @throws JournalError; what `fill` throws.
  */
 export async function loadCandidate(
@@ -139,9 +152,9 @@ export async function loadCandidate(
   attempt: Attempt,
   keyTypes: string,
   fill: (sink: CandidateSink) => Promise<void>,
-  writeForm = '',
+  form: CandidateForm = PLAIN,
 ): Promise<LoadedCandidate> {
-  return transaction(pool, (client) => loadWithin(client, attempt, keyTypes, fill, writeForm));
+  return transaction(pool, (client) => loadWithin(client, attempt, keyTypes, fill, form));
 }
 
 /** The same in a transaction of the caller's. @throws JournalError; what `fill` throws. */
@@ -150,7 +163,7 @@ export async function loadWithin(
   attempt: Attempt,
   keyTypes: string,
   fill: (sink: CandidateSink) => Promise<void>,
-  writeForm = '',
+  form: CandidateForm = PLAIN,
 ): Promise<LoadedCandidate> {
   // The source sets the pace of this one statement.
   await run(client, 'set local statement_timeout = 0');
@@ -184,6 +197,14 @@ export async function loadWithin(
   await failed;
   const rows = sink.sourceRows;
   const { run: runOf, epoch } = attempt;
-  await call(client, 'retl.loaded($1,$2,$3,$4,$5,$6)', [runOf, epoch, id, keyTypes, rows, writeForm]);
+  await call(client, 'retl.loaded($1,$2,$3,$4,$5,$6,$7)', [
+    runOf,
+    epoch,
+    id,
+    keyTypes,
+    rows,
+    form.writeForm,
+    foldingText(form.identityFolding),
+  ]);
   return { generation: id, sourceRows: rows };
 }

@@ -57,6 +57,11 @@ export function bytes(row: Row, column: string): Buffer {
   return Buffer.isBuffer(value) ? value : fail(column);
 }
 
+export function bytesOrNull(row: Row, column: string): Buffer | null {
+  const value = row[column];
+  return value === null || value === undefined ? null : bytes(row, column);
+}
+
 export function texts(row: Row, column: string): readonly string[] {
   const value = row[column];
   return Array.isArray(value) && value.every((v) => typeof v === 'string') ? value : fail(column);

@@ -103,6 +103,14 @@ export async function acceptedBefore(
   };
 }
 
+/** The same of a journal that may be damaged: `null` is missing. */
+export interface AcceptedValues {
+  readonly identity: string | null;
+  readonly payload: string | null;
+  /** The bytes of its removal, where they were asked for. */
+  readonly removal: string | null;
+}
+
 /** What an accepted operation holds: canonical JSON texts. Values: only for those who may see them. */
 export interface HeldValues {
   readonly identity: string;
@@ -127,13 +135,14 @@ export async function heldValues(
 
 /**
  * The same for many at a time, packed: one statement and one row for each run. Canonical JSON has no line feed in it, so that
- * one separates the values. @throws JournalError
+ * one separates the values, and is never empty: that stands for what is missing. @throws JournalError
  */
 export async function acceptedValues(
   db: Queryable,
   sequences: readonly bigint[],
-): Promise<ReadonlyMap<bigint, HeldValues>> {
-  const found = new Map<bigint, HeldValues>();
+  withRemovals = false,
+): Promise<ReadonlyMap<bigint, AcceptedValues>> {
+  const found = new Map<bigint, AcceptedValues>();
   for (const [runNumber, own] of byRun(sequences)) {
     const { table, holdBytes, generation } = await operationRows(db, runNumber);
     const b = holdBytes ? 'o' : 'g';
@@ -141,16 +150,26 @@ export async function acceptedValues(
     const join = holdBytes
       ? ''
       : `cross join lateral (
-          select g.identity, g.upsert from retl.generation_${generation} g where g.row_no = o.row_no offset 0) g`;
+          select g.identity, g.upsert, g.remove from retl.generation_${generation} g where g.row_no = o.row_no offset 0) g`;
+    const joined = (value: string) => `string_agg(coalesce(${value}, ''), E'\\n')`;
+    const removals = withRemovals ? `, ${joined(`${b}.remove, ${b}.identity`)} as removals` : '';
     const query = `select coalesce(string_agg(int8send(o.sequence), ''::bytea), '') as sequences,
-        string_agg(${b}.identity, E'\\n') as identities, string_agg(${b}.upsert, E'\\n') as payloads
+        ${joined(`${b}.identity`)} as identities, ${joined(`${b}.upsert`)} as payloads${removals}
       from ${table} o ${join} where o.sequence = any($1::bigint[])`;
     const row = one(await run(db, query, [own]));
-    const identities = textOrNull(row, 'identities')?.split('\n') ?? [];
-    const payloads = textOrNull(row, 'payloads')?.split('\n') ?? [];
+    const valuesIn = (column: string) => textOrNull(row, column)?.split('\n') ?? [];
+    const [identities, payloads, removed] = [
+      valuesIn('identities'),
+      valuesIn('payloads'),
+      valuesIn('removals'),
+    ];
     const packed = bytes(row, 'sequences');
-    for (const [n, identity] of identities.entries())
-      found.set(packed.readBigInt64BE(n * 8), { identity, payload: payloads[n] ?? '' });
+    for (let n = 0; n * 8 < packed.length; n += 1)
+      found.set(packed.readBigInt64BE(n * 8), {
+        identity: identities[n] || null,
+        payload: payloads[n] || null,
+        removal: removed[n] || null,
+      });
   }
   return found;
 }

@@ -19,7 +19,7 @@ import { hashBytes } from './batches.ts';
 import type { SnapshotId } from './compaction.ts';
 import { big, bigOrNull, bytes, date, type Row, text, textOrNull, texts } from './decode.ts';
 import { JournalError } from './errors.ts';
-import { acceptedValues, type HeldValues } from './held-members.ts';
+import { type AcceptedValues, acceptedValues } from './held-members.ts';
 import { int64 } from './log.ts';
 import { type Queryable, run } from './pool.ts';
 
@@ -80,6 +80,8 @@ function decodeSnapshot(row: Row): LogSnapshot {
 export interface SnapshotMember {
   readonly identityHash: Buffer;
   readonly payloadHash: Buffer;
+  /** Of the bytes that its removal sends: the identity hash where they are the identity. */
+  readonly removalHash: Buffer;
   /** Of the operation that was accepted last; `sequence >> 32n` is its run. */
   readonly sequence: bigint;
   /** The position since which it is held without a break. */
@@ -92,6 +94,8 @@ export interface SnapshotMember {
   /** Canonical JSON; `null` where values were not asked for, or, of a damaged journal, are missing. */
   readonly identity: string | null;
   readonly payload: string | null;
+  /** The bytes of its removal, likewise. */
+  readonly removal: string | null;
 }
 
 /** Where a page ends: the next one begins after it. */
@@ -116,14 +120,14 @@ export type SnapshotPage =
   | { readonly kind: 'compacted' };
 
 const PAGE = 10_000;
-const MEMBER_BYTES = 88;
+const MEMBER_BYTES = 120;
 
 /** Members that follow `after` (`null`: from the first), at most `members` of them. @throws JournalError */
 export async function readSnapshotPage(
   db: Queryable,
   id: SnapshotId,
   after: SnapshotCursor | null,
-  options: { readonly members?: number; readonly values?: boolean } = {},
+  options: { readonly members?: number; readonly values?: boolean; readonly removals?: boolean } = {},
 ): Promise<SnapshotPage> {
   const limit = options.members ?? (options.values === true ? PAGE / 5 : PAGE);
   const from = [after?.target ?? 0n, after?.identityHash ?? Buffer.alloc(0), limit];
@@ -141,7 +145,8 @@ export async function readSnapshotPage(
   const next = { target: last.target, identityHash: Buffer.from(end.identityHash) };
   if (options.values !== true) return { kind: 'members', targets, next };
   const sequences = targets.flatMap(({ members }) => members.map(({ sequence }) => sequence));
-  const values = (await present(acceptedValues(db, sequences))) ?? new Map<bigint, HeldValues>();
+  const values =
+    (await present(acceptedValues(db, sequences, options.removals))) ?? new Map<bigint, AcceptedValues>();
   // Once a newer snapshot is complete, what only this one refers to may go, before its own rows do.
   if (values.size < sequences.length && (await logSnapshot(db, id))?.state !== 'complete')
     return { kind: 'compacted' };
@@ -165,8 +170,8 @@ async function present<T>(read: Promise<T>): Promise<T | null> {
 function pageQuery(id: SnapshotId): string {
   return `
     select p.target_id, t.mirror_id, array_agg(distinct p.since) || array_agg(distinct p.position) as positions,
-      string_agg(p.identity_hash || p.payload_hash || int8send(p.sequence) || int8send(p.since) || int8send(p.position),
-        ''::bytea) as packed
+      string_agg(p.identity_hash || p.payload_hash || coalesce(p.removal_hash, p.identity_hash) || int8send(p.sequence)
+        || int8send(p.since) || int8send(p.position), ''::bytea) as packed
     from (select * from retl.snapshot_${id} where (target_id, identity_hash) > ($1::bigint, $2::bytea)
       order by target_id, identity_hash limit $3) p
     join retl.target t using (target_id) group by p.target_id, t.mirror_id order by p.target_id`;
@@ -186,18 +191,20 @@ async function timesOf(db: Queryable, rows: readonly Row[]): Promise<ReadonlyMap
 function unpack(packed: Buffer, times: ReadonlyMap<bigint, bigint>): readonly SnapshotMember[] {
   const members: SnapshotMember[] = [];
   for (let at = 0; at < packed.length; at += MEMBER_BYTES) {
-    const since = packed.readBigInt64BE(at + 72);
-    const position = packed.readBigInt64BE(at + 80);
+    const since = packed.readBigInt64BE(at + 104);
+    const position = packed.readBigInt64BE(at + 112);
     members.push({
       identityHash: packed.subarray(at, at + 32),
       payloadHash: packed.subarray(at + 32, at + 64),
-      sequence: packed.readBigInt64BE(at + 64),
+      removalHash: packed.subarray(at + 64, at + 96),
+      sequence: packed.readBigInt64BE(at + 96),
       since,
       position,
       sinceAt: times.get(since) ?? 0n,
       acceptedAt: times.get(position) ?? 0n,
       identity: null,
       payload: null,
+      removal: null,
     });
   }
   return members.sort((a, b) => a.identityHash.compare(b.identityHash));
@@ -230,7 +237,7 @@ export class SnapshotDigest {
     }
     this.#slice.count += 1n;
     this.#members += 1n;
-    this.#slice.hash.update(member.identityHash).update(member.payloadHash);
+    this.#slice.hash.update(member.identityHash).update(member.payloadHash).update(member.removalHash);
     for (const n of [member.sequence, member.since, member.position]) this.#slice.hash.update(int64(n));
   }
 

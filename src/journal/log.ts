@@ -187,40 +187,38 @@ export async function operationRows(db: Queryable, id: RunId): Promise<Operation
 }
 
 /**
- * A query of a run's upserts or removals that `where` names by the alias `o`: sequence, identity hash, payload hash,
- * identity, payload, removal bytes, rejected.
+ * A query of a run's upserts or removals that `where` names by the alias `o`: sequence, hashes of identity, payload and removal,
+ * identity, payload, removal bytes, rejected; and which hash, if one, the row that holds the texts has otherwise (`other`).
  */
 export function operationsOf(rows: OperationRows, action: 'upsert' | 'remove', where: string): string {
   const fromGeneration = action === 'upsert' && !rows.holdBytes;
   const b = fromGeneration ? 'g' : 'o';
   const payload = action === 'upsert' ? 'upsert' : 'remove';
   const join = fromGeneration ? `join retl.generation_${rows.generation} g on g.row_no = o.row_no` : '';
-  return `select o.sequence, o.identity_hash, o.payload_hash, ${b}.identity, ${b}.${payload} as payload,
+  const other = (column: string) => `g.${column} is distinct from o.${column}`;
+  const differs = fromGeneration
+    ? `case when ${other('identity_hash')} then 'identity' when ${other('payload_hash')} then 'effects'
+        when ${other('removal_hash')} then 'removal' end`
+    : 'null';
+  return `select o.sequence, o.identity_hash, o.payload_hash, o.removal_hash, ${b}.identity, ${b}.${payload} as payload,
       coalesce(${b}.remove, ${b}.identity) as removal,
-      exists (select from retl.rejection x where x.sequence = o.sequence) as rejected
+      exists (select from retl.rejection x where x.sequence = o.sequence) as rejected, ${differs} as other
     from ${rows.table} o ${join} where ${where}`;
 }
 
-/** All operations of an entry, in order of the identity hash, and whether each was rejected. */
-export async function readOperationsOf(
-  db: Queryable,
-  entry: LogEntry,
-): Promise<readonly (Effect & { readonly rejected: boolean })[]> {
+/** {@link operationsOf} all operations of an entry, in order of the identity hash. @throws JournalError */
+export async function operationRowsOf(db: Queryable, entry: LogEntry): Promise<readonly Row[]> {
   if (entry.first === null) return [];
-  const action = entry.kind === 'removals' ? 'remove' : 'upsert';
+  const action = actionOf(entry);
   const rows = await operationRows(db, entry.run);
   const bounded = action === 'upsert' && !rows.holdBytes ? ` and ${boundedRows(rows.run)}` : '';
   const range = `o.sequence between $1 and $2${bounded}`;
   const query = `${operationsOf(rows, action, range)} order by o.identity_hash`;
-  return (await run(db, query, [entry.first, entry.last])).map((row) => ({
-    sequence: sequence(big(row, 'sequence')),
-    action,
-    identityHash: named(row, 'identity_hash'),
-    payloadHash: action === 'remove' ? null : named(row, 'payload_hash'),
-    identity: text(row, 'identity'),
-    payload: text(row, 'payload'),
-    rejected: flag(row, 'rejected'),
-  }));
+  return run(db, query, [entry.first, entry.last]);
+}
+
+export function actionOf({ kind }: LogEntry): 'upsert' | 'remove' {
+  return kind === 'removals' ? 'remove' : 'upsert';
 }
 
 /**
@@ -228,9 +226,17 @@ export async function readOperationsOf(
  * @throws JournalError; Error where rows that the entry refers to are missing.
  */
 export async function readEffects(db: Queryable, entry: LogEntry): Promise<readonly Effect[]> {
-  const effects = (await readOperationsOf(db, entry))
-    .filter((op) => !op.rejected)
-    .map(({ rejected: _, ...effect }) => effect);
+  const action = actionOf(entry);
+  const effects = (await operationRowsOf(db, entry))
+    .filter((row) => !flag(row, 'rejected'))
+    .map((row) => ({
+      sequence: sequence(big(row, 'sequence')),
+      action,
+      identityHash: named(row, 'identity_hash'),
+      payloadHash: action === 'remove' ? null : named(row, 'payload_hash'),
+      identity: text(row, 'identity'),
+      payload: text(row, 'payload'),
+    }));
   if (effects.length !== entry.effects)
     throw new Error(`effects of log position ${entry.position} are missing`);
   return effects;

@@ -11,7 +11,7 @@ import {
   targetId,
 } from '../domain/ids.ts';
 import type { Closing, Phase, RunCounts } from '../domain/run.ts';
-import { big, bigOrNull, date, flag, number, one, text, textOrNull } from './decode.ts';
+import { big, bigOrNull, date, flag, number, one, text, textOrNull, texts } from './decode.ts';
 import { type Queryable, run } from './pool.ts';
 
 export interface RunRecord {
@@ -34,6 +34,8 @@ export interface RunRecord {
   readonly additionsEnd: bigint | null;
   readonly removalsEnd: bigint | null;
   readonly operationsHoldBytes: boolean;
+  /** How identities of the target have been folded, newest way first (RowProof). */
+  readonly identityFoldings: readonly string[];
   readonly held: number;
   /** Milliseconds since it was opened, by the journal's clock. */
   readonly ageMs: number;
@@ -48,7 +50,7 @@ const RUN = `
     r.closing, t.baseline, (select log_id::text from retl.journal) as log_id, g.generation_id,
     encode(g.digest, 'hex') as digest, coalesce(g.members, 0) as members, r.first_sequence, r.additions_end,
     r.removals_end, coalesce(r.operations_hold_bytes, false) as holds_bytes, t.held,
-    floor(extract(epoch from clock_timestamp() - r.opened_at) * 1000)::bigint as age_ms,
+    t.identity_foldings, floor(extract(epoch from clock_timestamp() - r.opened_at) * 1000)::bigint as age_ms,
     exists (select from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged'))
       as unresolved, r.wait_kind is not null as noted
   from retl.run r
@@ -81,6 +83,7 @@ export async function loadRun(db: Queryable, id: RunId): Promise<RunRecord> {
     additionsEnd: bigOrNull(row, 'additions_end'),
     removalsEnd: bigOrNull(row, 'removals_end'),
     operationsHoldBytes: flag(row, 'holds_bytes'),
+    identityFoldings: texts(row, 'identity_foldings'),
     held: number(row, 'held'),
     ageMs: number(row, 'age_ms'),
     unresolved: flag(row, 'unresolved'),

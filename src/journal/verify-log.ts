@@ -1,7 +1,7 @@
 /**
  * Recomputes the log independently of the database that wrote it: the chain of entry hashes, into which the digests of log
  * snapshots are linked; the rejected operations that each entry leaves out; and, where asked, each batch's id from the operations
- * that its effects are read from, and the newest log snapshot with each member's payload.
+ * that its effects are read from, their texts from their hashes, and the newest log snapshot with each member's texts.
  */
 
 import { createHash } from 'node:crypto';
@@ -27,6 +27,10 @@ export type BrokenRule =
   | 'effects'
   /** Its operations are not those that its batch was made of. */
   | 'batch-id'
+  /** Of one of its operations, or missing: it is not the one whose hash the operation has. */
+  | 'identity'
+  /** Likewise the bytes that remove a member, or will remove it. */
+  | 'removal'
   /** The head is not the last entry. */
   | 'head'
   /** The log does not begin where its newest snapshot ends. */
@@ -34,7 +38,10 @@ export type BrokenRule =
   /** A log snapshot was taken of another log than this one. */
   | 'snapshot-boundary'
   | 'snapshot-digest'
-  | 'snapshot-payload';
+  /** Of a member of the newest snapshot, missing or another one. */
+  | 'snapshot-payload'
+  | 'snapshot-identity'
+  | 'snapshot-removal';
 
 export type LogVerdict =
   | { readonly kind: 'intact'; readonly position: LogPosition }

@@ -1,8 +1,9 @@
-/** The newest log snapshot, recomputed outside of the database that wrote it: its digest, and the payloads of its members. */
+/** The newest log snapshot, recomputed outside of the database that wrote it: its digest, and the texts of its members. */
 
 import { type LogPosition, logPosition, sha256FromHex } from '../domain/ids.ts';
 import { type LogSnapshot, readSnapshotPage, SnapshotDigest, type SnapshotMember } from './log-snapshot.ts';
 import type { Queryable } from './pool.ts';
+import { RowProofs } from './row-proof.ts';
 import { payloadHash, writeFormOf } from './verify-effects.ts';
 
 export type SnapshotVerdict =
@@ -10,9 +11,9 @@ export type SnapshotVerdict =
   | { readonly kind: 'intact' | 'compacted' }
   | {
       readonly kind: 'broken';
-      /** The boundary, or the position at which the member was accepted whose payload is not there or another. */
+      /** The boundary, or the position at which the member was accepted whose text is not there or another. */
       readonly position: LogPosition;
-      readonly rule: 'snapshot-digest' | 'snapshot-payload';
+      readonly rule: 'snapshot-digest' | 'snapshot-payload' | 'snapshot-identity' | 'snapshot-removal';
     };
 
 /** @throws JournalError */
@@ -23,16 +24,19 @@ export async function verifySnapshot(
 ): Promise<SnapshotVerdict> {
   const digest = new SnapshotDigest(logId, snapshot.boundary, snapshot.boundaryHash);
   const forms = new WriteForms(db);
+  const proofs = new RowProofs(db);
   let after: Parameters<typeof readSnapshotPage>[2] = null;
   for (;;) {
-    const page = await readSnapshotPage(db, snapshot.id, after, { values: true });
+    const page = await readSnapshotPage(db, snapshot.id, after, { values: true, removals: true });
     if (page.kind === 'compacted') return { kind: 'compacted' };
     if (page.kind === 'end') break;
     for (const { target, members } of page.targets) {
+      const proof = await proofs.of(target);
       for (const member of members) {
         digest.add(target, member);
-        if (!(await isProven(forms, member)))
-          return { kind: 'broken', position: logPosition(member.position), rule: 'snapshot-payload' };
+        const fault = (await hasPayload(forms, member)) ? proof.fault(member) : 'payload';
+        if (fault !== null)
+          return { kind: 'broken', position: logPosition(member.position), rule: `snapshot-${fault}` };
       }
     }
     after = page.next;
@@ -42,7 +46,7 @@ export async function verifySnapshot(
   return { kind: 'intact' };
 }
 
-async function isProven(forms: WriteForms, member: SnapshotMember): Promise<boolean> {
+async function hasPayload(forms: WriteForms, member: SnapshotMember): Promise<boolean> {
   if (member.payload === null) return false;
   const form = await forms.of(member.sequence >> 32n);
   return payloadHash(form, member.payload) === sha256FromHex(member.payloadHash.toString('hex'));

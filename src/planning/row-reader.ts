@@ -5,7 +5,7 @@
 
 import { type Folding, identityHashInput } from '../domain/folding.ts';
 import { compileMapping } from '../domain/mapping.ts';
-import type { MappedRow, MirrorProjection } from '../domain/member.ts';
+import type { EncodedMember, MappedRow, MirrorProjection } from '../domain/member.ts';
 import { compileProjection } from '../domain/projection.ts';
 import { payloadHashInput } from '../domain/request.ts';
 import type { MappingSettings, MirrorSettings } from '../domain/settings.ts';
@@ -22,6 +22,12 @@ export interface MemberForm {
   readonly writeForm: string;
   /** Absent where the adapter has none. */
   readonly payloadSchemas?: Partial<PayloadSchemas> | undefined;
+}
+
+/** Of the bytes that a removal will send: `null`, and nothing to hash, where they are those that were hashed as the identity. */
+function removalHash({ identity, remove }: EncodedMember, folded: string): string | null {
+  const removal = remove ?? identity;
+  return removal === folded ? null : sha256Latin1(removal);
 }
 
 export type RowSink = Pick<CandidateSink, 'addExcluded' | 'addMember'>;
@@ -66,9 +72,11 @@ export function rowReader<Row = RawRow>(
     for (const m of members) {
       validate?.(m, sourceKey);
       if (failures.any) continue;
+      const folded = fold(m.identity);
       const member: CandidateMember = {
-        identityHash: sha256Latin1(fold(m.identity)),
+        identityHash: sha256Latin1(folded),
         payloadHash: sha256Latin1(hashed(m.upsert)),
+        removalHash: removalHash(m, folded),
         identity: m.identity,
         upsert: m.upsert,
         remove: m.remove,

@@ -184,7 +184,8 @@ const operationKeys: fc.Arbitrary<OperationKey> = fc.record({
   target: number.map(targetId),
   action: fc.constantFrom('upsert', 'remove'),
   identityHash: hash,
-  payloadHash: hash,
+  payloadHash: fc.option(hash),
+  removalHash: fc.option(hash),
   ordinal: fc.integer({ min: 1, max: 9 }),
 });
 
@@ -209,6 +210,7 @@ describe('ids', () => {
       action: 'upsert',
       identityHash: sha256FromHex(sha256Hex('identity')),
       payloadHash: sha256FromHex(sha256Hex('payload')),
+      removalHash: null,
       ordinal: 1,
     };
     const encoded = canonicalJson([
@@ -220,9 +222,26 @@ describe('ids', () => {
       'upsert',
       key.identityHash,
       key.payloadHash,
+      null,
       1,
     ]);
     expect(operationId(key, sha256Hex)).toBe(`sha256:${sha256Hex(encoded)}`);
+    const removalHash = sha256FromHex(sha256Hex('removal'));
+    const removal = [
+      'operation',
+      key.mirror,
+      '12',
+      '3',
+      '4',
+      'remove',
+      key.identityHash,
+      null,
+      removalHash,
+      2,
+    ];
+    expect(
+      operationId({ ...key, action: 'remove', payloadHash: null, removalHash, ordinal: 2 }, sha256Hex),
+    ).toBe(`sha256:${sha256Hex(canonicalJson(removal))}`);
   });
 
   it('of batches are too, also without operations', () => {

@@ -19,6 +19,7 @@ import {
   type TestRow,
   upsertOf,
 } from '../support/journal-run.ts';
+import { tampered as tamperedWith } from '../support/tamper.ts';
 
 let journal: TestJournal;
 
@@ -158,17 +159,7 @@ describe('effects', () => {
 });
 
 describe('tampering', () => {
-  /** Does something to the log as a superuser who switches the triggers off, looks, and undoes it. */
-  async function tampered(sql: string, effects = false) {
-    const client = await journal.admin.connect();
-    try {
-      await client.query(`begin; set local session_replication_role = replica; ${sql}`);
-      return await verifyLog(client, { effects });
-    } finally {
-      await client.query('rollback');
-      client.release();
-    }
-  }
+  const tampered = (sql: string, effects = false) => tamperedWith(journal, sql, effects);
 
   test('payload hashes are proven with the write form of their run, a change of which sends every member again', async () => {
     const rows = rowsOf({ a: '1', b: '1', c: '1' });
@@ -181,12 +172,14 @@ describe('tampering', () => {
           sink.addMember(JSON.stringify([key]), 0, {
             identityHash: sha(identityOf(m.id)).toString('latin1'),
             payloadHash: sha(`{"as":"tier"}\n${upsertOf(m)}`).toString('latin1'),
+            removalHash: null,
             identity: identityOf(m.id),
             upsert: upsertOf(m),
             remove: null,
           });
     };
-    await loadCandidate(journal.runtime, run.attempt, '["text"]', fill, '{"as":"tier"}');
+    const form = { writeForm: '{"as":"tier"}', identityFolding: [] };
+    await loadCandidate(journal.runtime, run.attempt, '["text"]', fill, form);
     await run.seal();
     await run.plan();
     await run.complete();

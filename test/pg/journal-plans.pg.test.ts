@@ -153,7 +153,7 @@ describe('pages', () => {
   test('removals find their bytes without reading the generations through', async () => {
     await second.deliver('upsert');
     const all = await explained(() => beginRemovals(client, second.attempt, MAX_PAYLOAD));
-    const bytes = planOf(all, /insert into retl\.removal_\d+ select d\.identity_hash, b\.identity/);
+    const bytes = planOf(all, /insert into retl\.removal_\d+ select d\.identity_hash, b\.removal_hash/);
     expect(bytes).toMatch(/Index Scan using generation_\d+_identity|Hash Join|Merge Join/);
     const batches = await second.prepare('remove', 1_000);
     expect(batches.flatMap((b) => b.members)).toHaveLength(MEMBERS / 100);

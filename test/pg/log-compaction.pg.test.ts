@@ -25,6 +25,7 @@ import { createTestJournal, type TestJournal } from '../support/journal.ts';
 import { identityHash, identityOf, ScriptedRun, type TestRow } from '../support/journal-run.ts';
 import { ReplayedIndex } from '../support/log-replay.ts';
 import { promoted } from '../support/replaced-run.ts';
+import { tampered as tamperedWith } from '../support/tamper.ts';
 
 let journal: TestJournal;
 
@@ -247,17 +248,7 @@ describe('people who look', () => {
 });
 
 describe('verification across a snapshot', () => {
-  /** Tampers as a superuser who switches the triggers off, looks, and undoes it. */
-  async function tampered(sql: string, effects = true) {
-    const client = await journal.admin.connect();
-    try {
-      await client.query(`begin; set local session_replication_role = replica; ${sql}`);
-      return await verifyLog(client, { effects });
-    } finally {
-      await client.query('rollback');
-      client.release();
-    }
-  }
+  const tampered = (sql: string, effects = true) => tamperedWith(journal, sql, effects);
 
   test('a changed, swapped or relinked snapshot is found, and named by its boundary', async () => {
     const newest = await latestSnapshot(journal.runtime);

@@ -247,7 +247,8 @@ export class ScriptedRun {
           target,
           action,
           identityHash: named(op.identityHash),
-          payloadHash: op.payloadHash.length === 0 ? sha256FromHex('0'.repeat(64)) : named(op.payloadHash),
+          payloadHash: op.payloadHash === null ? null : named(op.payloadHash),
+          removalHash: op.removalHash === null ? null : named(op.removalHash),
           ordinal,
         },
         shaHex,
@@ -334,6 +335,7 @@ export function addRow(sink: CandidateSink, row: TestRow): void {
     sink.addMember(key, n, {
       identityHash: sha(identity).toString('latin1'),
       payloadHash: sha(upsert).toString('latin1'),
+      removalHash: m.remove === undefined || m.remove === null ? null : sha(m.remove).toString('latin1'),
       identity,
       upsert,
       remove: m.remove ?? null,

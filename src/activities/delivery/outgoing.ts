@@ -1,10 +1,10 @@
 /**
- * Requests on their way out: operations read by ranges and cut by rows and exact bytes into batches (rule 2: what is
- * journaled is a recipe over sealed rows, and the hash that proves the rebuilt bytes the same).
+ * Requests on their way out: operations read by ranges, each proven to be the member that was stored, and cut by rows and exact
+ * bytes into batches (rule 2: what is journaled is a recipe over sealed rows, and the hash that proves the rebuilt bytes the same).
  */
 
 import type { BatchRequest } from '../../destinations/port.ts';
-import { type Sequence, type Sha256, sequence, sha256FromHex } from '../../domain/ids.ts';
+import { type OperationId, type Sequence, type Sha256, sequence, sha256FromHex } from '../../domain/ids.ts';
 import {
   type Action,
   batchId,
@@ -16,7 +16,7 @@ import {
 } from '../../domain/request.ts';
 import type { BatchRecord } from '../../journal/batch-record.ts';
 import type { BatchDraft } from '../../journal/batches.ts';
-import { readOperations, type StoredOperation } from '../../journal/operations.ts';
+import { type OperationHashes, readOperations, type StoredOperation } from '../../journal/operations.ts';
 import type { RunRecord } from '../../journal/run-record.ts';
 import { sha256Hex } from '../../planning/hash.ts';
 import type { OpenWriter, RunAttempt } from '../attempt.ts';
@@ -31,29 +31,27 @@ export interface Outgoing {
   readonly request: BatchRequest;
 }
 
-const NO_PAYLOAD = sha256FromHex('0'.repeat(64));
-
-/** A planned operation of a run with the id that it has when it is sent for the `sending`th time. */
-export function operationIn(
+/** The id that a planned operation of a run has when it is sent for the `sending`th time. */
+export function operationIdIn(
   record: RunRecord,
   action: Action,
-  stored: StoredOperation,
+  planned: OperationHashes,
   sending: number,
-): Operation {
-  const id = operationId(
+): OperationId {
+  return operationId(
     {
       mirror: `${record.logId}/${record.mirror}`,
       run: record.run,
       revision: record.revision,
       target: record.target,
       action,
-      identityHash: named(stored.identityHash),
-      payloadHash: stored.payloadHash.length === 0 ? NO_PAYLOAD : named(stored.payloadHash),
+      identityHash: named(planned.identityHash),
+      payloadHash: namedOrNull(planned.payloadHash),
+      removalHash: namedOrNull(planned.removalHash),
       ordinal: sending,
     },
     sha256Hex,
   );
-  return { id, identity: stored.identity, payload: stored.payload };
 }
 
 /** Builds requests of one action of one run. */
@@ -72,7 +70,8 @@ export class RequestBuilder {
 
   /** The operation with the id it has when it is sent for the `sending`th time in this run. */
   operation(stored: StoredOperation, sending: number): Operation {
-    return operationIn(this.a.record, this.action, stored, sending);
+    const id = operationIdIn(this.a.record, this.action, stored, sending);
+    return { id, identity: stored.identity, payload: stored.payload };
   }
 
   /** One batch of these operations, which follow one another from `first`. */
@@ -164,6 +163,10 @@ export class RequestBuilder {
     const pieces = [operations.slice(0, middle), operations.slice(middle)].filter((p) => p.length > 0);
     return pieces.map((piece, i) => this.build(piece, i === 0 ? first : first + BigInt(middle), sending));
   }
+}
+
+function namedOrNull(bytes: Buffer | null): Sha256 | null {
+  return bytes === null ? null : named(bytes);
 }
 
 function named(bytes: Buffer): Sha256 {
