@@ -36,7 +36,7 @@ export const INDEX_CODES = {
   },
   'index.log-diverged': {
     meaning:
-      'At the index’s position the log has another entry than the index has processed, or has lost its values (`values-missing`).',
+      'At the index’s position the log has another entry than the index has processed, or lost or altered values (see `rule`).',
     remedy: 'Build the index anew from this log, or restore the journal that it was built from.',
     recourse: 'fix',
   },

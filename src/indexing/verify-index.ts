@@ -1,6 +1,6 @@
 /**
  * Holds an index to the log: whether what it says of itself is so, and what replaying the log gives now, row by row, beside what
- * stands in the live build (design.md section 7).
+ * stands in the live build (design.md section 7). Identities are held against their hashes: an altered one is in both.
  */
 
 import { type Refusal, stop } from '../domain/checkpoint-validation.ts';
@@ -58,7 +58,7 @@ async function compared(
   position: LogPosition,
   snapshot: Awaited<ReturnType<typeof beginning>>,
 ): Promise<Extract<Comparison, { readonly kind: 'compared' }> | Refusal> {
-  const source = new LogSource(deps.journal, deps.effects);
+  const source = new LogSource(deps.journal, deps.effects, true);
   let gone = snapshot !== null && !(await loaded(source, scratch, snapshot.id));
   let at: LogPosition = snapshot?.boundary ?? logPosition(0);
   let goal = position;

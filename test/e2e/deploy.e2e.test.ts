@@ -71,6 +71,37 @@ test('cancel while the source does not even answer: the run is cancelled, and no
   expect(await ending(handle)).toMatchObject({ kind: 'result', result: { outcome: 'cancelled' } });
 });
 
+test('rule 2: a member whose identity was altered behind the journal’s back is not removed, nor is anybody in its place, until it is mended', async () => {
+  const scene = await HttpScene.create(system, 'forged', { rows: 6, idempotent: true });
+  await scene.completed();
+  const [{ id } = { id: '' }] = await system.rows<{ id: string }>(
+    `select generation_id as id from retl.generation join retl.run using (run_id) join retl.mirror using (mirror_id)
+     where name = $1`,
+    [scene.mirror],
+  );
+  const forge = (from: string, to: string) =>
+    system.rows(
+      `update retl.generation_${id} set identity = replace(identity, '${from}', '${to}')
+       where identity_hash = sha256('{"id":"m001"}'::bytea)`,
+    );
+  await forge('m001', 'm002');
+  await scene.exec("delete from $table where id = 'm001'");
+  const sent = scene.writes.length;
+  const members = new Map(scene.audience.state.members);
+  const end = await scene.run();
+  expect(end).toMatchObject({
+    kind: 'failed',
+    type: 'invalid',
+    message: expect.stringMatching(/^journal\.damaged: /),
+  });
+  expect(JSON.stringify(end)).not.toMatch(/m00\d/);
+  expect(scene.writes).toHaveLength(sent);
+  expect(scene.audience.state.members).toEqual(members);
+  await forge('m002', 'm001');
+  // The plan holds what was read when it was made: it is made anew.
+  expect(await scene.run()).toMatchObject({ kind: 'failed' });
+});
+
 test('rule 2: rows that were altered behind the journal’s back are not sent, and the worker says where it noticed', async () => {
   const scene = await HttpScene.create(system, 'altered', { rows: 5, idempotent: true });
   scene.audience.fault({ kind: 'status', status: 503 });

@@ -1,7 +1,11 @@
-/** A journal that has lost values: no row of an index is made from what is left, wherever the index lives (design.md section 7). */
+/**
+ * A journal that has lost values: no row of an index is made from what is left, wherever the index lives (design.md section 7).
+ * Altered ones are found by who looks for them.
+ */
 
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Indexer } from '../../src/indexing/indexer.ts';
+import { verifyIndex } from '../../src/indexing/verify-index.ts';
 import { logHead } from '../../src/journal/log.ts';
 import { compactTo } from '../support/compact.ts';
 import { IndexScene, rows } from '../support/index-scene.ts';
@@ -58,6 +62,24 @@ export function missingValuesContract(open: (scene: IndexScene) => Promise<OpenI
     await compactTo(scene.journal.runtime, Number(position));
     await lose('{"id":"k4"}');
     await refuses({ ...LOST, details: { rule: LOST.details.rule } }, 'building', 0n);
+  });
+
+  test('an identity that was altered is found by verification, though index and log agree on it, and so is one of a log snapshot', async () => {
+    await scene.tamper(
+      `update retl.generation_1 set identity = '{"id":"mallory"}' where identity = '{"id":"k4"}'`,
+    );
+    await scene.follow(index.indexer, 100);
+    const altered = { code: 'index.log-diverged', details: { rule: 'identity-changed', position: '2' } };
+    const verified = () =>
+      verifyIndex(scene.deps(), index.indexer).then(
+        (verdict) => verdict,
+        (thrown: unknown) => thrown,
+      );
+    expect(await verified()).toMatchObject(altered);
+    expect(String(await verified())).not.toMatch(/mallory|k4/);
+    const { position } = await logHead(scene.journal.runtime);
+    await compactTo(scene.journal.runtime, Number(position));
+    expect(await verified()).toMatchObject({ ...altered, details: { rule: 'identity-changed' } });
   });
 
   test('an index that readers see stays as it was before the entry', async () => {
