@@ -2,8 +2,9 @@
 
 import { largestPayloadAllowed } from '../domain/request.ts';
 import { openBatches, refusals } from '../journal/batch-record.ts';
-import { beginFinish, beginRemovals, type GuardAnswer } from '../journal/runs.ts';
+import { beginFinish, type GuardAnswer } from '../journal/runs.ts';
 import { type OpenWriter, type RunAttempt, withAttempt, withWriter } from './attempt.ts';
+import { planRemovals } from './begin-removals.ts';
 import { bindDestination } from './binding.ts';
 import { DIVIDED } from './delivery/policy.ts';
 import { Rejections } from './delivery/rejections.ts';
@@ -69,9 +70,5 @@ async function deliverWindow(a: RunAttempt, w: OpenWriter, args: DeliverArgs): P
 async function moveOn(a: RunAttempt, action: 'upsert' | 'remove'): Promise<GuardAnswer | null> {
   if (action === 'remove') return beginFinish(a.deps.journal, a.attempt);
   const { adapter, options, limits } = bindDestination(a.deps, a.settings);
-  return beginRemovals(
-    a.deps.journal,
-    a.attempt,
-    largestPayloadAllowed(adapter.frame('remove', options), limits.bytes),
-  );
+  return planRemovals(a, largestPayloadAllowed(adapter.frame('remove', options), limits.bytes));
 }
