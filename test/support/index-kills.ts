@@ -22,6 +22,8 @@ export interface Kill {
   readonly at: string;
   readonly from: Beginning;
   readonly hold: Hold;
+  /** Changes wait beside the build's rows by then; the log grows before the next one goes on. */
+  readonly waits?: true;
 }
 
 /** The checkpoint at the beginning of the log is the first of a build, that of its first page the second. */
@@ -38,11 +40,18 @@ export const KILLS: readonly Kill[] = [
   },
   { at: 'no checkpoint yet', from: 'nothing', hold: unseen(ROWS_IN) },
   { at: 'keys being made', from: 'nothing', hold: unanswered('add primary key') },
+  { at: 'changes being set aside', from: 'nothing', hold: unanswered('_late (target_id, mirror') },
   { at: 'before the artifact', from: 'nothing', hold: unseen('retl.put_artifact(', PAGE) },
   { at: 'after the artifact', from: 'nothing', hold: unanswered('retl.put_artifact(', PAGE) },
   { at: 'in the transaction', from: 'nothing', hold: unanswered(ROWS_IN, PAGE) },
-  { at: 'committed, not registered', from: 'nothing', hold: unseen('retl.put_checkpoint(', PAGE) },
+  {
+    at: 'committed, not registered',
+    from: 'nothing',
+    hold: unseen('retl.put_checkpoint(', PAGE),
+    waits: true,
+  },
   { at: 'registered', from: 'nothing', hold: unanswered('retl.put_checkpoint(', PAGE) },
+  { at: 'changes becoming rows', from: 'anew', hold: unanswered('with touched as'), waits: true },
   { at: 'promoting the first', from: 'nothing', hold: unanswered('create or replace view') },
   { at: 'promoting another', from: 'anew', hold: unanswered('create or replace view') },
   { at: 'promoted, the old one still there', from: 'anew', hold: unseen('drop table if exists') },
@@ -107,7 +116,7 @@ export class KilledBuilders {
   }
 
   /** A builder comes to the statement, dies there, and another one goes on. */
-  async kill(index: string, { from, hold }: Kill): Promise<void> {
+  async kill(index: string, { from, hold, waits }: Kill): Promise<void> {
     await this.begin(index, from);
     const { proxy, start } = await this.builder(index);
     const held = proxy.hold(hold);
@@ -116,7 +125,18 @@ export class KilledBuilders {
     child.kill('SIGKILL');
     await ended;
     await proxy.close();
+    if (waits === true) await this.#changesWait(index);
     await this.goesOn(index);
+  }
+
+  async #changesWait(index: string): Promise<void> {
+    const { rows: found } = await this.scene.journal.admin.query(
+      `select late > 0 as counted, to_regclass('${SCHEMA}.rows_' || table_id || '_late') is not null as kept
+       from ${SCHEMA}.index_build where index_name = $1 and state = 'building'`,
+      [index],
+    );
+    expect(found, index).toEqual([{ counted: true, kept: true }]);
+    await this.scene.run('b', [...rows(2, 9, `${index}-waits`), ...rows(12, 40, '3')]);
   }
 
   /** What anybody finds who goes on: the log's rows and nothing else, checkpoints without a fault, and no table of the dead. */
@@ -142,7 +162,8 @@ export class KilledBuilders {
     expect(faults, index).toEqual([]);
     expect(checked, index).toBeGreaterThan(0);
     const { rows: tables } = await admin.query(
-      `select b.state from ${SCHEMA}.index_build b join pg_tables t on t.tablename = 'rows_' || b.table_id
+      `select b.state from ${SCHEMA}.index_build b
+       join pg_tables t on t.tablename in ('rows_' || b.table_id, 'rows_' || b.table_id || '_late')
        where t.schemaname = $1 and b.index_name = $2`,
       [SCHEMA, index],
     );
