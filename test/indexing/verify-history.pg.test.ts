@@ -100,6 +100,12 @@ test.each([
     1,
     1,
   ],
+  [
+    'an identity is another',
+    () => `update ${table} set identity = upper(identity) where ${of('k1', 'change')}`,
+    1,
+    1,
+  ],
   ['a mirror is another', () => `update ${table} set mirror = 'c' where ${of('k1', 'change')}`, 1, 1],
   [
     'somebody whom nobody sent is added',

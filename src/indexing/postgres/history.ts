@@ -44,21 +44,22 @@ export const membershipHistory: TableKind = {
 
 /**
  * Whoever the changes up to the boundary leave as held must be held in the snapshot, since the same position, with the same
- * payload, and nobody else. Its run is one that sent the same again after the last change, or made that.
+ * payload, and nobody else. Its run is the one that made the last change, in the same words, or a later one that sent the same again.
  */
 function leftHeld(live: string, log: string, boundary: bigint): string {
   const newest = (columns: string, which: string) => `
     select distinct on (identity_hash, target_id) identity_hash, target_id, ${columns} from ${live}
     where position <= ${boundary} ${which} order by identity_hash, target_id, position desc`;
   return `
-    with last as (${newest('mirror, action, payload_hash, run_id', '')}),
+    with last as (${newest('mirror, identity, action, payload_hash, run_id', '')}),
       begun as (${newest('position, at', "and action in ('add', 'held')")}),
       standing as (
         select l.*, b.position, b.at from last l left join begun b using (identity_hash, target_id) where l.action <> 'remove'),
       held as (select * from ${log} where position <= ${boundary}),
       beside as (
         select s.identity_hash is not null as stands, h.identity_hash is not null as is_held,
-          (s.mirror, s.payload_hash, s.position, s.at) = (h.mirror, h.payload_hash, h.position, h.at) and s.run_id <= h.run_id as same
+          (s.mirror, s.payload_hash, s.position, s.at) = (h.mirror, h.payload_hash, h.position, h.at)
+            and (s.run_id < h.run_id or (s.run_id = h.run_id and s.identity = h.identity)) as same
         from standing s full join held h on s.identity_hash = h.identity_hash and s.target_id = h.target_id)
     select count(*) filter (where is_held and same is not true) as missing,
       count(*) filter (where stands and same is not true) as unexpected from beside`;
