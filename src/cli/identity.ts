@@ -41,7 +41,7 @@ export function isIdentityHash(typed: string): boolean {
  */
 export function identitiesOf(typed: string, settings: MirrorSettings | null, raw: boolean): Identities {
   if (isIdentityHash(typed)) return { kind: 'candidates', hashes: [sha256(typed)] };
-  const fold = identityHashInput(settings === null ? [] : foldingOf(settings));
+  const folds = foldingsOf(settings).map(identityHashInput);
   const object = objectIn(typed);
   if (object === 'malformed')
     return refused(
@@ -51,17 +51,26 @@ export function identitiesOf(typed: string, settings: MirrorSettings | null, raw
   const rules = settings?.mapping.kind === 'rules' ? settings.mapping.members : null;
   const texts =
     rules === null ? literal(object) : rules.flatMap((rule) => ofRule(rule, object ?? typed, raw));
-  const [first, ...others] = new Set(texts.map((text) => sha256FromHex(hash('sha256', fold(text), 'hex'))));
+  const hashes = texts.flatMap((text) =>
+    folds.map((fold) => sha256FromHex(hash('sha256', fold(text), 'hex'))),
+  );
+  const [first, ...others] = new Set(hashes);
   if (first === undefined) return notUnderstood(rules, object !== null);
   return { kind: 'candidates', hashes: [first, ...others] };
 }
 
+/** Types whose targets read every value as a text: their adapters add `text` to what the mirror says. */
+const READ_AS_TEXT: readonly string[] = ['postgres', 'salesforce'];
+
 /**
- * What the target takes for one identity. Every adapter of this project has it as the option `identity_folding`; whether the
+ * Ways to fold that the target may have. Every adapter of this project has its own as the option `identity_folding`; whether the
  * option is right is for the adapter to judge, and a run that began has judged it.
  */
-function foldingOf({ destination }: MirrorSettings): readonly Folding[] {
-  return FOLDING.safeParse(destination.options.identity_folding).data ?? [];
+function foldingsOf(settings: MirrorSettings | null): readonly (readonly Folding[])[] {
+  if (settings === null) return [[], ['text']];
+  const { type, options } = settings.destination;
+  const named = FOLDING.safeParse(options.identity_folding).data ?? [];
+  return [READ_AS_TEXT.includes(type) ? [...named, 'text'] : named];
 }
 
 const FOLDING = z.array(z.enum(['case', 'nfc', 'nfkc']));

@@ -127,8 +127,8 @@ export interface Capabilities {
    * it included. Nothing reaches the provider later than that. A time with no bound is given as {@link UNBOUNDED_MS}.
    */
   readonly longestRequestMs: number;
-  /** How the target compares identities; applied before hashing the identity, never to what is sent. */
-  readonly identityFolding: readonly ('case' | 'nfc' | 'nfkc')[];
+  /** How the target compares identities; applied before hashing the identity, never to what is sent. `text`: 1 and "1" are one. */
+  readonly identityFolding: readonly ('case' | 'nfc' | 'nfkc' | 'text')[];
   readonly lists?: boolean; // its writers can `list`
 }
 

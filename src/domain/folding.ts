@@ -6,13 +6,17 @@
  * `case` is Unicode's full case folding (ß as ss, every sigma alike, dotless ı by itself). It folds no less than the
  * targets that know less of Unicode: two spellings held apart needlessly would end in a wrong removal, two taken for
  * one needlessly fail the seal as a conflict.
+ *
+ * `text` is of targets that read every value as a text, such as a column of a table: 1 and "1" are one, true and "true", and
+ * a list is its JSON. It follows from how an adapter writes, so that no user is asked for it. Null is no text.
  */
 
-import { canonicalString } from './canonical-json.ts';
+import { canonicalJson, canonicalString } from './canonical-json.ts';
+import type { SourceValue } from './source-row.ts';
 
-export type Folding = 'case' | 'nfc' | 'nfkc';
+export type Folding = 'case' | 'nfc' | 'nfkc' | 'text';
 
-const FOLDINGS: readonly Folding[] = ['case', 'nfc', 'nfkc'];
+const FOLDINGS: readonly Folding[] = ['case', 'nfc', 'nfkc', 'text'];
 
 /** A folding as the journal keeps it: `case,nfc` and the like; empty: none. */
 export function foldingText(folding: readonly Folding[]): string {
@@ -40,15 +44,30 @@ export function identityHashInput(folding: readonly Folding[]): (canonicalIdenti
 }
 
 /**
- * The text to hash for a canonical identity: its string values folded; its names, numbers and structure as they are.
- * Equal for two identities exactly when the target takes them for one.
+ * The text to hash for a canonical identity: its string values folded; its names, numbers and structure as they are, unless
+ * the target reads them as texts. Equal for two identities exactly when the target takes them for one.
  */
 export function foldIdentity(canonicalIdentity: string, folding: readonly Folding[]): string {
-  if (FOLDED_ASCII.test(canonicalIdentity)) return canonicalIdentity;
-  return canonicalIdentity.replace(STRINGS, (token: string, colon: string) => {
+  const read = folding.includes('text') ? asTexts(canonicalIdentity) : canonicalIdentity;
+  if (FOLDED_ASCII.test(read)) return read;
+  return read.replace(STRINGS, (token: string, colon: string) => {
     if (colon !== '' || FOLDED_ASCII.test(token)) return token;
     return canonicalString(foldText(String(JSON.parse(token)), folding));
   });
+}
+
+/** An identity whose values are texts already. */
+const TEXTS_ONLY = /^\{(?:"[^"\\]*(?:\\.[^"\\]*)*":"[^"\\]*(?:\\.[^"\\]*)*",?)*\}$/;
+
+/** The identity with its fields' values as texts; numbers are written as canonical JSON writes them, and so as they are sent. */
+function asTexts(canonicalIdentity: string): string {
+  if (!canonicalIdentity.startsWith('{') || TEXTS_ONLY.test(canonicalIdentity)) return canonicalIdentity;
+  const fields: readonly [string, SourceValue][] = Object.entries(JSON.parse(canonicalIdentity));
+  return canonicalJson(Object.fromEntries(fields.map(([name, value]) => [name, textOf(value)])));
+}
+
+function textOf(value: SourceValue): string | null {
+  return typeof value === 'string' || value === null ? value : canonicalJson(value);
 }
 
 /** One text, as a target with this folding takes it. */

@@ -61,7 +61,18 @@ describe('an identity', () => {
       TWO,
       ['{"id":"bc","region":"a"}'],
     ],
-    ['a module’s identity, literally', '{"b":1,"a":{"c":2}}', null, ['{"a":{"c":2},"b":1}']],
+    [
+      'a module’s identity, literally, and as a target that reads texts would take it',
+      '{"b":1,"a":{"c":2}}',
+      null,
+      ['{"a":{"c":2},"b":1}', '{"a":"{\\"c\\":2}","b":"1"}'],
+    ],
+    [
+      'bigint/numeric: one hash for a number and its text, where the target reads texts',
+      '42',
+      mirror({ id: { column: 'id' } }, { type: 'postgres' }),
+      ['{"id":"42"}'],
+    ],
   ])('%s', (_, typed, settings, texts) => {
     expect(candidates(typed, settings)).toEqual(hashes(...texts));
   });

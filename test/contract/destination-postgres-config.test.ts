@@ -161,6 +161,6 @@ test('what the adapter promises', () => {
     maxBytes: 16_000_000,
     maxInFlight: 8,
     longestRequestMs: 3 * (10_000 + 135_000) + 135_000,
-    identityFolding: ['case'],
+    identityFolding: ['case', 'text'],
   });
 });

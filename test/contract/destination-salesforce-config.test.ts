@@ -79,7 +79,7 @@ describe('settings', () => {
       maxRows: 10_000,
       maxStaged: 3,
       longestRequestMs: 540_000,
-      identityFolding: ['case'],
+      identityFolding: ['case', 'text'],
     });
   });
 });

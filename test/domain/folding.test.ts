@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { canonicalJson } from '../../src/domain/canonical-json.ts';
-import { type Folding, foldIdentity, identityHashInput } from '../../src/domain/folding.ts';
+import {
+  type Folding,
+  foldIdentity,
+  foldingFrom,
+  foldingText,
+  identityHashInput,
+} from '../../src/domain/folding.ts';
+import type { SourceValue } from '../../src/domain/source-row.ts';
 
 /** Folds one value as the identity `{"Email": value}`. */
 function fold(value: string, ...folding: Folding[]): string {
@@ -62,7 +69,7 @@ const awkward = fc
   )
   .map((parts) => parts.join(''));
 
-const foldings = fc.subarray<Folding>(['case', 'nfc', 'nfkc']);
+const foldings = fc.subarray<Folding>(['case', 'nfc', 'nfkc', 'text']);
 
 describe('identity folding', () => {
   it('case-only: takes spellings that differ in case for one identity, where the target does', () => {
@@ -149,6 +156,40 @@ describe('identity folding', () => {
     const identity = canonicalJson({ EMAIL: 'A":"B', 'Ä"': ['É', 1e21, true, null, { Ö: 'Ü:' }] });
     const folded = canonicalJson({ EMAIL: 'a":"b', 'Ä"': ['é', 1e21, true, null, { Ö: 'ü:' }] });
     expect(foldIdentity(identity, ['case'])).toBe(folded);
+  });
+
+  it('bigint/numeric: a target that reads texts takes a value and its text for one, and nothing else', () => {
+    const read = (id: SourceValue, ...more: Folding[]) =>
+      foldIdentity(canonicalJson({ id, 10: 'b', 9: 'a' }), ['text', ...more]);
+    for (const [value, text] of [
+      [1, '1'],
+      [-0, '0'],
+      [1e3, '1000'],
+      [1e21, '1e+21'],
+      [0.1, '0.1'],
+      [true, 'true'],
+      [false, 'false'],
+      [[1, 'a', null], '[1,"a",null]'],
+      [{ b: 1, a: '"' }, '{"a":"\\"","b":1}'],
+    ] satisfies [SourceValue, string][])
+      expect(read(value), text).toBe(read(text));
+    const apart: readonly SourceValue[] = [
+      '1',
+      '1.0',
+      '1e3',
+      '1000',
+      '"1"',
+      null,
+      'null',
+      '',
+      [1],
+      ['1'],
+      true,
+    ];
+    expect(new Set(apart.map((value) => read(value))).size).toBe(apart.length);
+    expect(read(['A'], 'case')).toBe(read('["a"]', 'case'));
+    expect(foldIdentity('"A"', ['text'])).toBe('"A"');
+    expect(foldingFrom(foldingText(['text', 'case']))).toEqual(['case', 'text']);
   });
 
   it('changes nothing for a target that compares bytes', () => {

@@ -5,7 +5,8 @@
  *
  * That proof matters: `01` and `1` are two identities but one integer, `0.10` and `0.1` one numeric. If both were
  * accepted, removing one would remove the other. An identity that is not written as the column itself writes it is
- * therefore rejected, and `identityFits` lists the types for which "as the column writes it" is decided.
+ * therefore rejected, and `identityFits` lists the types for which "as the column writes it" is decided. JSON's types are no
+ * part of that text: 1 and "1" are one row, and one member (`identityFolding` of the adapter).
  */
 
 import { quoteName } from './identifier.ts';

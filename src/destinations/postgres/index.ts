@@ -42,7 +42,8 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
     maxBytes: 16_000_000,
     maxInFlight: MAX_IN_FLIGHT,
     longestRequestMs: options.swap === undefined ? longestRequestMs(connection) : longestSwapMs(options),
-    identityFolding: options.identity_folding,
+    // Columns read every identity as a text (columns.ts): 1 and "1" are one row.
+    identityFolding: [...options.identity_folding, 'text'],
     lists: true,
   }),
   targetKey({ host, port, database }, options) {

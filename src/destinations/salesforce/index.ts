@@ -45,7 +45,8 @@ export const salesforceDestination: DestinationAdapter<SalesforceConnection, Sal
     maxInFlight: MAX_IN_FLIGHT,
     maxStaged: options.max_jobs,
     longestRequestMs: longestRequestMs(connection),
-    identityFolding: options.identity_folding,
+    // Records are CSV: 1 and "1" are one.
+    identityFolding: [...options.identity_folding, 'text'],
   }),
   /** API names know no case. */
   targetKey: (connection, { object, external_id }) =>
