@@ -75,6 +75,8 @@ create table retl.target (
   -- How identities were folded before they were hashed, newest way first: 'case,nfc' and the like, '' for not at all. Whoever
   -- holds a stored identity against its hash tries each.
   identity_foldings text[] not null default '{}' check (array_position(identity_foldings, null) is null),
+  -- Names of mirrors that it was taken from, since they had sent nothing (retl.take_target): a fence in one's name means nothing.
+  former_owners text[] not null default '{}' check (array_position(former_owners, null) is null),
   created_at timestamptz not null default now(),
   check (num_nulls(baseline, baseline_proof, baseline_at) in (0, 3)),
   check (baseline_proof <> 'unknown' or baseline = 'replace')

@@ -115,6 +115,37 @@ begin
 end
 $$;
 
+-- Whether no mirror owns a target, whichever is named in its row: no run of it is open, none has ever sent a member or begun a
+-- finish, no members were imported, and nobody has given a word for it (0009). One snapshot answers: a run that is seen closed
+-- is seen with all that it has sent. Whoever acts on it holds the target's row, as does whoever opens a run.
+create function retl.is_unowned(p_target bigint) returns boolean
+  language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
+begin
+  return not exists (select from retl.run r where r.target_id = p_target and (r.closing is null
+      or exists (select from retl.batch b where b.run_id = r.run_id and b.action <> 'init'
+        and (b.sent_at is not null or b.state = 'settled'))))
+    and not exists (select from retl.attestation where target_id = p_target);
+end
+$$;
+
+-- Gives an unowned target to another mirror. What was found out about it for the former one is found out anew.
+create function retl.take_target(t retl.target, p_mirror bigint) returns void
+  language plpgsql set search_path = pg_catalog, pg_temp as $$
+begin
+  if t.mirror_id = p_mirror then
+    return;
+  end if;
+  delete from retl.store where target_id = t.target_id;
+  update retl.target set mirror_id = p_mirror, baseline = null, baseline_proof = null, baseline_note = null,
+    baseline_at = null, longest_removal = 0, identity_foldings = '{}',
+    -- One that owns another target may reach this very place by another key, and hold its fence with good reason.
+    former_owners = former_owners || array(select m.name from retl.mirror m where m.mirror_id = t.mirror_id
+      and m.name <> all (former_owners) and not exists (select from retl.target o where o.mirror_id = m.mirror_id
+        and o.target_id <> t.target_id and not retl.is_unowned(o.target_id)))
+    where target_id = t.target_id;
+end
+$$;
+
 -- Opens a run, finds the caller's own, or takes over one whose holder is closed or has let go.
 --
 -- Returns jsonb, one of
@@ -198,10 +229,10 @@ begin
 
   insert into retl.target (target_key, mirror_id) values (p_target_key, m.mirror_id) on conflict (target_key) do nothing;
   select * into strict t from retl.target where target_key = p_target_key for no key update;
-  v_refused := case when t.mirror_id <> m.mirror_id then 'target-owned'
-    when p_tracked and t.baseline is null then 'baseline-missing' end;
+  v_refused := case when t.mirror_id <> m.mirror_id and not retl.is_unowned(t.target_id) then 'target-owned'
+    when p_tracked and (t.baseline is null or t.mirror_id <> m.mirror_id) then 'baseline-missing' end;
   if v_refused is not null then
-    -- A target that was never written belongs to nobody, and a name that has never run keeps no strategy.
+    -- Nothing is left of a refusal: neither a target that nobody has run into, nor a strategy of a name that has never run.
     delete from retl.target where target_id = t.target_id and mirror_id = m.mirror_id
       and not exists (select from retl.run where target_id = t.target_id);
     delete from retl.mirror where mirror_id = m.mirror_id
@@ -210,6 +241,7 @@ begin
     return jsonb_build_object('kind', 'refused', 'code', v_refused,
       'owner', (select name from retl.mirror where mirror_id = t.mirror_id));
   end if;
+  perform retl.take_target(t, m.mirror_id);
   perform retl.require_membership(t.target_id);
 
   insert into retl.revision (mirror_id, digest, settings) values (m.mirror_id, p_settings_digest, p_settings)

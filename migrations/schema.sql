@@ -471,11 +471,13 @@ create table retl.target (
   held bigint not null default 0,
   longest_removal bigint not null default 0,
   identity_foldings text[] not null default '{}'::text[],
+  former_owners text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   constraint target_baseline_check CHECK ((baseline = ANY (ARRAY['new-empty'::text, 'tracked'::text, 'replace'::text]))),
   constraint target_baseline_proof_check CHECK ((baseline_proof = ANY (ARRAY['verified'::text, 'attested'::text, 'unknown'::text]))),
   constraint target_check CHECK ((num_nulls(baseline, baseline_proof, baseline_at) = ANY (ARRAY[0, 3]))),
   constraint target_check1 CHECK (((baseline_proof <> 'unknown'::text) OR (baseline = 'replace'::text))),
+  constraint target_former_owners_check CHECK ((array_position(former_owners, NULL::text) IS NULL)),
   constraint target_held_check CHECK ((held >= 0)),
   constraint target_identity_foldings_check CHECK ((array_position(identity_foldings, NULL::text) IS NULL)),
   constraint target_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
@@ -538,7 +540,7 @@ function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last 
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
 function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false, p_last_copy_decides boolean DEFAULT false)
-  returns jsonb, language plpgsql, security definer, body sha256:0638a5fbf8da44938e82d62f3d9f287e963bc41954c1e0b61cada2c25b6bd878
+  returns jsonb, language plpgsql, security definer, body sha256:44ea89a3b304434915ce5fead0c2f1b108c43b0a7ef3a79f1ff495dd68f5f176
 function retl.adopt_abandoned(p_run bigint, p_age_ms bigint, p_closed_holder text, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text)
   returns boolean, language plpgsql, security definer, body sha256:89de19a06aad52f65dd3b20bb5f1fe1802e50e22bb992591b5155e9a7cb48b8a
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
@@ -554,7 +556,7 @@ function retl.approval_left(r retl.run)
 function retl.artifact_reference(p_type text, p_bytes bytea)
   returns bytea, language sql, immutable, body sha256:3c1604fe403d7b61ef95f6dbd0fe256791cfdfc4a272c5ca1ac64c6a8d24ab99
 function retl.attest_empty(p_mirror text, p_target_key text, p_by text, p_because text)
-  returns jsonb, language plpgsql, security definer, body sha256:074fb218ba72d0d973fdd487d10c819be3719a8869b00b998714dcb8094be304
+  returns jsonb, language plpgsql, security definer, body sha256:389ed4a04d56ba9537fa0053e5877c1141b7fc5d03665617aeb742497d1bdb0b
 function retl.begin_attempt(p_run bigint, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_step text)
   returns bigint, language plpgsql, security definer, body sha256:ae6a0013499b5a7c7698a7f2573bb0751b5f69554136c5b2dc04b39390ea9687
 function retl.begin_compaction(p_boundary bigint)
@@ -615,6 +617,8 @@ function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids byt
   returns bigint, language plpgsql, body sha256:047bc3889f4f657201ae93278664bb92a9f15b31932cf48f41e1c61899e6c855
 function retl.is_abandoned(r retl.run, p_age_ms bigint)
   returns boolean, language sql, stable, body sha256:c45458bb46c2834640542dac93d2b172b1d94ea88aa99608c4298137002534cf
+function retl.is_unowned(p_target bigint)
+  returns boolean, language plpgsql, stable, security definer, body sha256:e4a76cd7ca1fb173a79ffbde5e235313a056ce6e6c73a76ff208ae1b4ae777ce
 function retl.judge(p_run bigint)
   returns jsonb, language plpgsql, body sha256:a35d7a196b7b0db5a32720a3f15fdcc0455322e1e7e10b531fe6822df23759ab
 function retl.keep_outcome()
@@ -749,6 +753,8 @@ function retl.snapshot_header(p_boundary bigint, p_hash bytea)
   returns bytea, language sql, stable, body sha256:e0768e4d5eb313338fb4e8b99ac6fa31bc1ab5a64dca933e01b8132d0e6dd1af
 function retl.sweep_step(p_rows integer, p_grace_ms bigint)
   returns jsonb, language plpgsql, security definer, body sha256:f4ed4d29022f43195c1e9e7065830e538b09e430e715e63068bf77daf010aa08
+function retl.take_target(t retl.target, p_mirror bigint)
+  returns void, language plpgsql, body sha256:37053fbc536e17456442f65e38d77b96a1145edf9ac14c63a74c77e3db2626bf
 function retl.thin_step(l retl.leftover, p_rows integer)
   returns void, language plpgsql, body sha256:543e8a47128c0c0d681e78e424f54233020446328dbd285b41f045e49bc80fd2
 function retl.trace_key(p_target bigint, p_key text, p_before bigint, p_limit integer)
@@ -811,6 +817,7 @@ grant execute on function retl.fold(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.guard(bigint,bigint,bigint,bytea,bigint,bytea) to retl_runtime;
 grant execute on function retl.held_by(bigint,bytea) to retl_runtime;
 grant execute on function retl.hold_compaction(text,bigint) to retl_runtime;
+grant execute on function retl.is_unowned(bigint) to retl_runtime;
 grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint,text,text) to retl_runtime;
 grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.mark_refused(bigint,bigint,bytea,text,text,boolean) to retl_runtime;
@@ -880,6 +887,7 @@ grant select (target_id, attested_at) on retl.attestation to retl_inspector;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_inspector;
 grant execute on function retl.held_by(bigint,bytea) to retl_inspector;
+grant execute on function retl.is_unowned(bigint) to retl_inspector;
 grant execute on function retl.rejected_identities(bigint[]) to retl_inspector;
 grant execute on function retl.rejections_since(bigint[]) to retl_inspector;
 grant execute on function retl.shown_digest(bigint) to retl_inspector;
@@ -917,6 +925,7 @@ grant select on retl.store to retl_reader;
 grant select on retl.target to retl_reader;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_reader;
 grant execute on function retl.held_by(bigint,bytea) to retl_reader;
+grant execute on function retl.is_unowned(bigint) to retl_reader;
 grant execute on function retl.rejected_identities(bigint[]) to retl_reader;
 grant execute on function retl.rejections_since(bigint[]) to retl_reader;
 grant execute on function retl.shown_digest(bigint) to retl_reader;
@@ -953,6 +962,7 @@ grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseli
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_approver;
 grant execute on function retl.decide(bigint,bytea,text,text,text,text) to retl_approver;
 grant execute on function retl.held_by(bigint,bytea) to retl_approver;
+grant execute on function retl.is_unowned(bigint) to retl_approver;
 grant execute on function retl.rejected_identities(bigint[]) to retl_approver;
 grant execute on function retl.rejections_since(bigint[]) to retl_approver;
 grant execute on function retl.shown_digest(bigint) to retl_approver;

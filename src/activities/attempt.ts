@@ -161,6 +161,7 @@ export async function withWriter<T>(
     store,
     epoch: a.attempt.epoch,
     owner: `${a.record.logId}/${a.record.mirror}`,
+    formerOwners: a.record.formerOwners.map((mirror) => `${a.record.logId}/${mirror}`),
     run: a.record.run.toString(),
     ...fieldsOf(a.settings),
     progress: (batch: BatchId, value: string) => recordProgress(a.deps.journal, a.attempt, batch, value),

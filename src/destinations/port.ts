@@ -164,10 +164,9 @@ export interface WriterContext {
   readonly epoch: Epoch;
   /** Random id of the journal's log and the mirror's name: who owns what is written. */
   readonly owner: string;
-  /**
-   * Number of the logical run, the same in all its attempts and never used again: what an adapter names a run's own things
-   * by. Absent where nothing is written.
-   */
+  /** Whose target it was before, and who have sent nothing to it: a fence that they have left may be taken. */
+  readonly formerOwners?: readonly string[];
+  /** Number of the logical run, in all its attempts: an adapter names a run's own things by it. Absent where nothing is written. */
   readonly run?: string;
   /** Names of the mapped fields, one entry per member rule; absent where the mapping is a module. */
   readonly fields?: readonly MappedFields[];

@@ -151,7 +151,8 @@ export const ERROR_CODES = {
   },
   'run.target-owned': {
     meaning: 'The destination’s target belongs to another mirror.',
-    remedy: 'Give each mirror a target of its own; after a renaming, give the file its old name back.',
+    remedy:
+      'Give each mirror a target of its own; after a renaming, give the file its old name back. A mirror that has sent nothing owns its target only while a run of it is open.',
     recourse: 'fix',
   },
   'run.target-moved': {

@@ -36,6 +36,8 @@ export interface RunRecord {
   readonly operationsHoldBytes: boolean;
   /** How identities of the target have been folded, newest way first (RowProof). */
   readonly identityFoldings: readonly string[];
+  /** Mirrors that the target was taken from, since they had sent nothing to it. */
+  readonly formerOwners: readonly string[];
   readonly held: number;
   /** Milliseconds since it was opened, by the journal's clock. */
   readonly ageMs: number;
@@ -50,7 +52,7 @@ const RUN = `
     r.closing, t.baseline, (select log_id::text from retl.journal) as log_id, g.generation_id,
     encode(g.digest, 'hex') as digest, coalesce(g.members, 0) as members, r.first_sequence, r.additions_end,
     r.removals_end, coalesce(r.operations_hold_bytes, false) as holds_bytes, t.held,
-    t.identity_foldings, floor(extract(epoch from clock_timestamp() - r.opened_at) * 1000)::bigint as age_ms,
+    t.identity_foldings, t.former_owners, floor(extract(epoch from clock_timestamp() - r.opened_at) * 1000)::bigint as age_ms,
     exists (select from retl.batch b where b.run_id = r.run_id and b.state in ('sending', 'unknown', 'staged'))
       as unresolved, r.wait_kind is not null as noted
   from retl.run r
@@ -84,6 +86,7 @@ export async function loadRun(db: Queryable, id: RunId): Promise<RunRecord> {
     removalsEnd: bigOrNull(row, 'removals_end'),
     operationsHoldBytes: flag(row, 'holds_bytes'),
     identityFoldings: texts(row, 'identity_foldings'),
+    formerOwners: texts(row, 'former_owners'),
     held: number(row, 'held'),
     ageMs: number(row, 'age_ms'),
     unresolved: flag(row, 'unresolved'),

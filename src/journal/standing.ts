@@ -10,7 +10,7 @@ import { type Queryable, run } from './pool.ts';
 export interface Standing {
   /** Of the mirror's first run; `null`: it has never run. */
   readonly strategy: string | null;
-  /** `null`: the journal does not know this target. */
+  /** `null`: the journal does not know this target, or knows it as another mirror's that does not own it. */
   readonly target: KnownTarget | null;
   readonly openRun: OpenRun | null;
 }
@@ -63,7 +63,7 @@ const TARGET = `
     exists (select from retl.generation o where o.target_id = t.target_id and o.state in ('promoted', 'superseded')) as promoted
   from retl.target t join retl.mirror m using (mirror_id)
   left join retl.generation g on g.target_id = t.target_id and g.state = 'promoted'
-  where t.target_key = $1`;
+  where t.target_key = $1 and (m.name = $2 or not retl.is_unowned(t.target_id))`;
 
 const OPEN_RUN = `
   select r.run_id, r.phase, r.holder_namespace || '/' || r.holder_workflow_id as holder, r.released, r.reason,
@@ -83,7 +83,7 @@ const OPEN_RUN = `
 /** @throws JournalError */
 export async function standingOf(db: Queryable, mirror: string, targetKey: string): Promise<Standing> {
   const [known] = await run(db, MIRROR, [mirror]);
-  const [target] = await run(db, TARGET, [targetKey]);
+  const [target] = await run(db, TARGET, [targetKey, mirror]);
   const [open] = known === undefined ? [] : await run(db, OPEN_RUN, [big(known, 'mirror_id')]);
   return {
     strategy: known === undefined ? null : text(known, 'strategy'),

@@ -75,8 +75,9 @@ export const MIRROR_SIGNS = `
   from retl.mirror m
   left join lateral (
     select r.* from retl.run r where ${ofMirror('r')} order by r.mirror_id desc, r.run_id desc limit 1) l on true
-  left join retl.target t on t.target_id = l.target_id
-  left join unfolded f on f.target_id = l.target_id
+  -- A target that its newest run has left unowned may be another mirror's by now.
+  left join retl.target t on t.target_id = l.target_id and t.mirror_id = m.mirror_id
+  left join unfolded f on f.target_id = t.target_id
   left join completed c on c.mirror_id = m.mirror_id
   cross join lateral (
     select count(*) filter (where b.state = 'unknown') as unknown, count(*) filter (where b.state = 'staged') as staged,

@@ -46,6 +46,22 @@ test('two-writers: another mirror is refused the table, and changes nothing', as
   expect(await target.rows('SELECT id FROM people')).toEqual([]);
 });
 
+test('a fence left by a mirror that has sent nothing is taken by init, and by nothing else; then the former one is shut out', async () => {
+  const target = await createTarget(PEOPLE);
+  const former = await target.open({ table: 'people' }, { owner: 'log-1/vip', epoch: 3 });
+  const heir = { owner: 'log-1/all', formerOwners: ['log-1/vip'] };
+  const older = await target.open({ table: 'people' }, { ...heir, epoch: 2, init: false });
+  expect((await older.init()).kind).toBe('misconfigured');
+  const writer = await target.open({ table: 'people' }, { ...heir, epoch: 4, init: false });
+  expect(await writer.attach({})).toMatchObject({ kind: 'misconfigured', code: 'target-owned' });
+  expect((await writer.init()).kind).toBe('accepted');
+  expect((await writer.upsert(upsert([{ id: 'a' }]))).kind).toBe('accepted');
+  const owned = { kind: 'misconfigured', code: 'target-owned' };
+  expect(await former.upsert(upsert([{ id: 'b' }]))).toMatchObject(owned);
+  expect(await former.init()).toMatchObject(owned);
+  expect(await target.rows('SELECT id FROM people')).toEqual([{ id: 'a' }]);
+});
+
 test('attach creates nothing: neither table nor row', async () => {
   const target = await createTarget(PEOPLE);
   const writer = await target.open({ table: 'people' }, { init: false });

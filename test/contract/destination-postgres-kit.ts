@@ -37,6 +37,7 @@ export interface Target {
 interface WriterOptions {
   readonly epoch?: number;
   readonly owner?: string;
+  readonly formerOwners?: readonly string[];
   readonly run?: string;
   readonly fields?: readonly MappedFields[];
   readonly signal?: AbortSignal;
@@ -109,6 +110,7 @@ function contextOf(options: WriterOptions): WriterContext {
     },
     epoch: epoch(options.epoch ?? 1),
     owner: options.owner ?? 'log-1/vip',
+    formerOwners: options.formerOwners ?? [],
     run: options.run ?? '1',
     ...(options.fields === undefined ? {} : { fields: options.fields }),
     progress: async () => undefined,

@@ -67,6 +67,18 @@ test('rule 9: a prefix has one owner, also where two begin at once', async () =>
   expect((await loser.init()).kind).toBe('accepted');
 });
 
+test('a manifest left by a mirror that has sent nothing is the next one’s, and then the former one is shut out', async () => {
+  const bucket = await store.newBucket();
+  const connection = store.connection();
+  const former = await writerOf(connection, { bucket }, { owner: 'log-1/vip' });
+  expect((await former.init()).kind).toBe('accepted');
+  const heir = { owner: 'log-1/all', formerOwners: ['log-1/vip'], epoch: 2 };
+  const next = await writerOf(connection, { bucket }, heir);
+  expect(await next.preflight()).toEqual([]);
+  expect((await next.init()).kind).toBe('accepted');
+  expect(await former.init()).toMatchObject({ kind: 'misconfigured', code: 'target-owned' });
+});
+
 test('a session whose manifest is gone is not rejoined, and aborts', async () => {
   const bucket = await store.newBucket();
   const writer = await writerOf(store.connection(), { bucket });

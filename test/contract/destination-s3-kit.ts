@@ -273,6 +273,7 @@ export interface AttemptOptions {
   readonly run?: string;
   readonly epoch?: number;
   readonly owner?: string;
+  readonly formerOwners?: readonly string[];
   readonly signal?: AbortSignal;
   readonly now?: () => number;
 }
@@ -289,6 +290,7 @@ export async function writerOf(
     store: { get: () => undefined, set: () => undefined, delete: () => undefined },
     epoch: epoch(attempt.epoch ?? 1),
     owner: attempt.owner ?? 'log-1/vip',
+    formerOwners: attempt.formerOwners ?? [],
     run: attempt.run ?? '1',
     progress: async () => undefined,
     now: attempt.now ?? (() => Date.now()),

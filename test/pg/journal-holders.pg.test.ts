@@ -163,8 +163,6 @@ describe('admission', () => {
     const changed = admission({ mirror: 'strategy', strategy: 'native-replace' });
     const refusal = { kind: 'refused', code: 'strategy-changed', strategy: 'snapshot-diff' };
     expect(await admit(journal.runtime, changed)).toEqual(refusal);
-    await closeRun(journal.runtime, run.attempt, 'aborted', null);
-    expect(await admit(journal.runtime, changed)).toEqual(refusal);
 
     const { targetKey } = run.request;
     const intruder = admission({ mirror: 'intruder', strategy: 'native-replace', targetKey });
@@ -176,6 +174,8 @@ describe('admission', () => {
     expect(await admit(journal.runtime, admission({ mirror: 'intruder' }))).toMatchObject({
       resume: 'fresh',
     });
+    await closeRun(journal.runtime, run.attempt, 'aborted', null);
+    expect(await admit(journal.runtime, changed)).toEqual(refusal);
   });
 
   test('a changed target starts from its own baseline, and the old one stays the mirror’s', async () => {

@@ -21,6 +21,8 @@ import { type QualifiedName, quoteQualified } from './identifier.ts';
 
 export interface FenceHolder {
   readonly owner: string;
+  /** Whoever of them still has the row has sent nothing: it may be taken. */
+  readonly formerOwners?: readonly string[];
   readonly epoch: bigint;
 }
 
@@ -98,9 +100,9 @@ export class Fence {
       );
     }
     const { rowCount } = await client.query(
-      `UPDATE ${this.name} SET epoch = $4, taken_at = pg_catalog.now()
-        WHERE target_schema = $1 AND target_table = $2 AND owner = $3 AND epoch <= $4`,
-      this.parameters,
+      `UPDATE ${this.name} SET owner = $3, epoch = $4, taken_at = pg_catalog.now()
+        WHERE target_schema = $1 AND target_table = $2 AND (owner = $3 OR owner = ANY ($5::text[])) AND epoch <= $4`,
+      [...this.parameters, mayBegin ? (this.holder.formerOwners ?? []) : []],
     );
     return rowCount === 1 ? { kind: 'held' } : this.state(client);
   }

@@ -12,6 +12,8 @@ import { emptyManifest, type Layout, type Manifest, manifestBytes, readManifest 
 
 export interface Writer {
   readonly owner: string;
+  /** Whoever of them still is in the manifest has sent nothing: it may be taken. */
+  readonly formerOwners?: readonly string[];
   readonly epoch: bigint;
 }
 
@@ -88,8 +90,13 @@ export class Fence {
     return { kind: 'write', manifest: { ...manifest, writer } };
   }
 
+  /** Whether a manifest of this owner is one's own, or was left by one that the target was taken from. */
+  mayTake(owner: string): boolean {
+    return owner === this.writer.owner || (this.writer.formerOwners ?? []).includes(owner);
+  }
+
   private barred({ writer }: Manifest): Failure | null {
-    if (writer.owner !== this.writer.owner) {
+    if (!this.mayTake(writer.owner)) {
       return misconfigured(
         'target-owned',
         'The manifest belongs to another mirror or another journal. Where that one is gone for good, delete the manifest.',

@@ -27,7 +27,7 @@ export async function storeProblems(
   const seen = await fence.look();
   if (seen.kind !== 'found' && seen.kind !== 'absent') return [explained(seen, 'read')];
   // A check has no journal, and so no owner of its own to compare.
-  if (seen.kind === 'found' && !owner.startsWith('check/') && seen.manifest.writer.owner !== owner) {
+  if (seen.kind === 'found' && !owner.startsWith('check/') && !fence.mayTake(seen.manifest.writer.owner)) {
     return [OWNED];
   }
   return probe(bucket, `${layout.root}probe/${randomUUID()}`);
