@@ -465,6 +465,7 @@ begin
         else false end is true) as malformed,
       count(*) filter (where kind = 1
         and (octet_length(upsert) > $1 or octet_length(coalesce(remove, identity)) > $2)) as too_large,
+      coalesce(bool_or(kind = 1 and removal_hash is not null), false) as has_removals,
       coalesce(max(octet_length(coalesce(remove, identity))) filter (where kind = 1), 0) as longest_removal
     from %s', v_table) into c using p_max_upsert, p_max_remove;
   -- What only a wrong loader could have written.
@@ -526,6 +527,20 @@ begin
     execute format('create unique index generation_%s_identity on %s (identity_hash) include (payload_hash) where kind = 1',
       g.generation_id, v_table);
   end;
+
+  -- Two members that the same bytes remove would not survive each other. Where a removal hash is null, those bytes hash to the
+  -- identity hash; of such members no two are alike.
+  if r.strategy = 'snapshot-diff' and c.has_removals then
+    execute format('select count(*), (jsonb_agg(key order by key) filter (where n <= 10)) from (
+        select encode(d.identity_hash, ''hex'') as key, row_number() over () as n from %1$s d
+        where d.kind = 1 and d.removal_hash is not null and (
+          exists (select from %1$s o where o.kind = 1 and o.identity_hash = d.removal_hash and o.removal_hash is null)
+          or d.removal_hash in (select s.removal_hash from %1$s s where s.kind = 1 and s.removal_hash is not null
+            group by s.removal_hash having count(*) > 1))) k', v_table) into v_count, v_keys;
+    if v_count > 0 then
+      return jsonb_build_object('kind', 'invalid', 'code', 'data.shared-removal', 'count', v_count, 'keys', v_keys);
+    end if;
+  end if;
 
   execute format('analyze %s', v_table);
   v_digest := retl.generation_digest(g.generation_id);

@@ -736,7 +736,7 @@ function retl.resume_of(r retl.run, p_resume_after timestamp with time zone)
 function retl.retry_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
   returns void, language plpgsql, security definer, body sha256:9bd6df3a8a65f2575f78864598d815e94a3c46f1f832dc374e3714cddcda6f06
 function retl.seal(p_run bigint, p_epoch bigint, p_max_upsert bigint, p_max_remove bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:2590ac80bbebca2287bc0dc0dfe69545e5377bc1e16e7517947eb0e3ef54e15a
+  returns jsonb, language plpgsql, security definer, body sha256:f0c43bc5a71db28a2806a384ed1889526840284d06ba7e75399ca981b6045299
 function retl.search_operation(p_run bigint, p_column text, p_key text, p_first bigint, p_last bigint, OUT found_sequence bigint, OUT found_change text, OUT found_payload bytea)
   returns record, language plpgsql, stable, body sha256:dd3607d1ce6f68a9cd02d7ef841331ca0305accdb3b2429421b3b6587b2f8fc5
 function retl.settle_batch(p_run bigint, p_epoch bigint, p_batch bytea, p_receipt text, p_rejected bigint[], p_codes text[], p_reasons text[], p_store_keys text[], p_store_values text[])

@@ -38,8 +38,8 @@ export async function inspectListing(
   const destination = boundTo(deps, settings);
   return withListing(deps, settings, destination, options.signal, async (listing) => {
     const members = new MemberTable();
-    const limits = { ...largestPayloads(destination), keyTypes: null };
-    const set = new DesiredSet(members, limits, destination.capabilities.identityFolding.length > 0, null);
+    const limits = { ...largestPayloads(destination), keyTypes: null, removesEach: true };
+    const set = new DesiredSet(members, limits, null);
     const read = await reader(deps, settings, destination, options);
     await read(listing, set, async () => undefined);
     set.check('[]');

@@ -3,6 +3,8 @@
 import { ERROR_CODES, type ErrorCode } from '../domain/errors.ts';
 import { largestPayloadAllowed } from '../domain/request.ts';
 import { approvedByInput } from '../journal/approvals.ts';
+import { transaction } from '../journal/pool.ts';
+import { type Overlap, removalsOfWanted } from '../journal/removal-overlap.ts';
 import { fold, guard, plan, seal } from '../journal/runs.ts';
 import { goOn, type RunAttempt, withAttempt } from './attempt.ts';
 import { bindDestination } from './binding.ts';
@@ -30,9 +32,16 @@ export async function sealRun(deps: Dependencies, ref: RunRef): Promise<SealResu
   });
 }
 
+/** Codes of which the hashes are those of identities. */
+const OF_MEMBERS: ReadonlySet<string> = new Set([
+  'data.conflicting-payloads',
+  'data.shared-removal',
+  'data.removal-of-wanted',
+]);
+
 function inWords(code: string, count: number, keys: readonly string[]): string {
   const info = ERROR_CODES[code as ErrorCode];
-  const what = code === 'data.conflicting-payloads' ? 'identity hashes' : 'key hashes';
+  const what = OF_MEMBERS.has(code) ? 'identity hashes' : 'key hashes';
   const named = keys.length === 0 ? '' : `; ${what}: ${keys.map((k) => `sha256:${k}`).join(', ')}`;
   return `${code}: ${info.meaning} ${info.remedy} (count=${count}${named})`;
 }
@@ -45,6 +54,16 @@ export async function guardRun(deps: Dependencies, args: GuardArgs): Promise<Gua
     // What closed runs of this target had accepted takes part in the diff (rule 6).
     while ((await fold(deps.journal, a.attempt, FOLD_BATCHES)) > 0) goOn(a);
     await plan(deps.journal, a.attempt);
+    const wrong = await wrongRemovals(deps, a);
+    if (wrong.count > 0) {
+      const code = 'data.removal-of-wanted';
+      return {
+        kind: 'invalid',
+        code,
+        message: inWords(code, wrong.count, wrong.keys),
+        counts: await a.counts(),
+      };
+    }
     const result = await guard(deps.journal, a.attempt, args);
     const counts = await a.counts();
     switch (result.kind) {
@@ -60,6 +79,15 @@ export async function guardRun(deps: Dependencies, args: GuardArgs): Promise<Gua
         return guarded(result, counts);
     }
   });
+}
+
+async function wrongRemovals(deps: Dependencies, a: RunAttempt): Promise<Overlap> {
+  const { target, generation, identityFoldings, strategy } = a.record;
+  const { toRemove } = await a.counts();
+  if (generation === null || toRemove === 0 || strategy === 'native-replace') return { count: 0, keys: [] };
+  return transaction(deps.journal, (client) =>
+    removalsOfWanted(client, target, generation, identityFoldings),
+  );
 }
 
 async function passed(a: RunAttempt): Promise<GuardResult> {

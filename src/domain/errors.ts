@@ -10,6 +10,7 @@ import type { CodeInfo, Recourse } from './code-info.ts';
 import { INDEX_CODES } from './index-codes.ts';
 import { JOURNAL_CODES } from './journal-codes.ts';
 import { METRICS_CODES } from './metrics-codes.ts';
+import { REMOVAL_CODES } from './removal-codes.ts';
 
 export type { Recourse } from './code-info.ts';
 
@@ -135,6 +136,7 @@ export const ERROR_CODES = {
     remedy: 'Raise `batch.bytes` within the provider’s limit, or send fewer fields.',
     recourse: 'fix',
   },
+  ...REMOVAL_CODES,
   'data.unknown-column': {
     meaning: 'The key or the mapping names a column that the query does not return.',
     remedy: 'Correct the name; the details list the columns there are.',

@@ -9,6 +9,7 @@ import type { CandidateMember } from '../journal/candidate.ts';
 import { sha256Latin1 } from './hash.ts';
 import { HashTable } from './hash-table.ts';
 import type { MemberTable } from './member-table.ts';
+import { RemovalTable } from './removal-table.ts';
 import type { RowSink } from './row-reader.ts';
 import type { ShownMembers } from './shown-members.ts';
 
@@ -22,21 +23,23 @@ export interface SealLimits {
   readonly remove: number;
   /** Canonical JSON array of the promoted snapshot's key types; `null`: none was promoted. */
   readonly keyTypes: string | null;
+  /** Whether members are removed one by one, and not by what is left out of a replacement. */
+  readonly removesEach: boolean;
 }
 
 export class DesiredSet implements RowSink {
   readonly #keys = new HashTable(KEY_WORDS, KEY_WORDS + 1);
   readonly #twice = new FirstHashes();
+  readonly #removals = new RemovalTable();
   readonly #tooLarge: string[] = [];
   #tooLargeCount = 0;
   #rows = 0;
   #excluded = 0;
 
-  /** @param folds whether an identity hash leaves open how the identity is spelled. @param shown `null`: no values. */
+  /** @param shown `null`: no values. */
   constructor(
     private readonly members: MemberTable,
     private readonly limits: SealLimits,
-    private readonly folds: boolean,
     private readonly shown: ShownMembers | null,
   ) {}
 
@@ -60,7 +63,9 @@ export class DesiredSet implements RowSink {
       if (this.#tooLarge.length < KEYS_NAMED) this.#tooLarge.push(hex(sha256Latin1(sourceKey)));
     }
     const before = this.shown === null ? null : this.members.heldBy(m.identityHash);
-    const fate = this.members.want(m.identityHash, m.payloadHash, this.#removalOf(m));
+    const fate = this.members.want(m.identityHash, m.payloadHash, m.removalHash ?? '');
+    if (m.removalHash !== null && fate !== 'collapsed' && fate !== 'conflict')
+      this.#removals.add(m.removalHash, m.identityHash);
     this.shown?.saw(fate, m, before);
   }
 
@@ -74,6 +79,17 @@ export class DesiredSet implements RowSink {
     const { count, identities } = this.members.conflicts(KEYS_NAMED);
     if (count > 0)
       throw new RetlError('data.conflicting-payloads', { count, identityHashes: identities.map(named) });
+    if (!this.limits.removesEach) return;
+    const shared = this.#removals.shared((identity) => this.members.isRemovedByIdentity(identity));
+    if (shared.length > 0) {
+      const identityHashes = shared.slice(0, KEYS_NAMED).map(named);
+      throw new RetlError('data.shared-removal', { count: shared.length, identityHashes });
+    }
+  }
+
+  /** Whether these bytes, by their hash, remove a member that the snapshot gives. */
+  isRemovedBy(removal: string): boolean {
+    return this.#removals.has(removal) || this.members.isRemovedByIdentity(removal);
   }
 
   #addKey(sourceKey: string): void {
@@ -89,11 +105,6 @@ export class DesiredSet implements RowSink {
 
   #isTooLarge({ identity, upsert, remove }: CandidateMember): boolean {
     return isLonger(upsert, this.limits.upsert) || isLonger(remove ?? identity, this.limits.remove);
-  }
-
-  /** The identity hash tells the removal's text too, unless the target folds or the mapping gives its own. */
-  #removalOf({ identity, remove }: CandidateMember): string {
-    return remove === null && !this.folds ? '' : sha256Latin1(remove ?? identity);
   }
 }
 

@@ -4,6 +4,7 @@
  */
 
 import { RetlError } from '../domain/errors.ts';
+import { identityHashInput } from '../domain/folding.ts';
 import {
   guardOf,
   type OpenRunPlan,
@@ -17,9 +18,16 @@ import {
 } from '../domain/plan.ts';
 import { isSealed } from '../domain/run.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
-import { acceptedBefore, heldValues, longRemovals, readHeld } from '../journal/held-members.ts';
+import {
+  acceptedBefore,
+  acceptedValues,
+  heldValues,
+  longRemovals,
+  readHeld,
+} from '../journal/held-members.ts';
 import { plannedMembers } from '../journal/planned-members.ts';
 import { consistently, type Queryable } from '../journal/pool.ts';
+import { removedHashes } from '../journal/removal-overlap.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import { type OpenRun, type Standing, standingOf, vouchedElsewhere } from '../journal/standing.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
@@ -157,6 +165,8 @@ export function replacedBy(
   }
 }
 
+const REMOVED_AT_ONCE = 5_000;
+
 interface Fresh {
   readonly snapshot: SnapshotPlan;
   readonly identities: PlanIdentities | null;
@@ -169,12 +179,17 @@ async function planSnapshot(
   members: MemberTable,
   isVouched: boolean,
 ): Promise<Fresh> {
-  const { settings, form, limits } = input;
+  const { settings, limits } = input;
   const shown = input.identities === null ? null : new ShownMembers(input.identities);
-  const sealLimits = { ...limits, keyTypes: standing.target?.keyTypes ?? null };
-  const wanted = new DesiredSet(members, sealLimits, form.identityFolding.length > 0, shown);
+  const sealLimits = {
+    ...limits,
+    keyTypes: standing.target?.keyTypes ?? null,
+    removesEach: settings.strategy === 'snapshot-diff',
+  };
+  const wanted = new DesiredSet(members, sealLimits, shown);
   await readSource(input, wanted);
   await checkRemovals(journal, input, standing, members);
+  await checkWanted(journal, input, members, wanted);
   const { collapsed, ...changes } = members.counts;
   const counts: PlanCounts = {
     sourceRows: wanted.sourceRows,
@@ -234,6 +249,29 @@ async function checkRemovals(
   const long = await consistently(journal, (db) => longRemovals(db, target.id, limits.remove));
   const count = long.filter(({ identity, sequence }) => members.heldBy(identity) === sequence).length;
   if (count > 0) throw new RetlError('data.operation-too-large', { count });
+}
+
+/** As the guard says of a run (journal/removal-overlap.ts), but for foldings of former runs. */
+async function checkWanted(
+  journal: JournalPool,
+  { settings, form }: PlanInput,
+  members: MemberTable,
+  wanted: DesiredSet,
+): Promise<void> {
+  if (members.counts.removed === 0 || settings.strategy === 'native-replace') return;
+  const fold = identityHashInput(form.identityFolding);
+  const removed = members.heldSequences();
+  let count = 0;
+  for (let at = 0; at < removed.length; at += REMOVED_AT_ONCE) {
+    const page = [...removed.subarray(at, at + REMOVED_AT_ONCE)];
+    const accepted = await consistently(journal, (db) => acceptedValues(db, page, true));
+    for (const values of accepted.values()) {
+      const hashes = removedHashes(values, fold);
+      if (hashes === null) continue;
+      if (members.isWanted(hashes.folded) || wanted.isRemovedBy(hashes.removal)) count += 1;
+    }
+  }
+  if (count > 0) throw new RetlError('data.removal-of-wanted', { count });
 }
 
 async function tellShown(

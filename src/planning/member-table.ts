@@ -161,6 +161,17 @@ export class MemberTable {
     return row >= 0 && this.#state(row) === HELD ? this.#sequence(row) : null;
   }
 
+  isWanted(identity: string): boolean {
+    const row = this.#rows.find(identity);
+    return row >= 0 && this.#state(row) > HELD;
+  }
+
+  /** Whether there is a wanted member with this hash whose identity is what removes it. */
+  isRemovedByIdentity(identity: string): boolean {
+    const row = this.#rows.find(identity);
+    return row >= 0 && this.#state(row) > HELD && this.#sequence(row) === 0n;
+  }
+
   #removed(): Uint32Array {
     return this.#rows.sorted((row) => this.#state(row) === HELD);
   }

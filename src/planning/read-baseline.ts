@@ -30,12 +30,7 @@ export interface BaselineInput {
 /** Looks at the whole file, as the import will. @throws RetlError `data.*`, `source.*`, `config.*` */
 export async function summariseBaseline(input: BaselineInput): Promise<BaselineSummary> {
   const members = new MemberTable();
-  const set = new DesiredSet(
-    members,
-    { ...input.limits, keyTypes: null },
-    input.form.identityFolding.length > 0,
-    null,
-  );
+  const set = new DesiredSet(members, { ...input.limits, keyTypes: null, removesEach: true }, null);
   const read = await readBaseline(input, set, async () => undefined);
   set.check('[]');
   const { added, collapsed } = members.counts;
