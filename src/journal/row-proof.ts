@@ -17,7 +17,7 @@ export interface StoredMember {
   readonly identity: string | null;
   readonly identityHash: Buffer | null;
   /** The bytes of its removal; absent where they are not looked at. */
-  readonly removal?: string | null;
+  readonly removal?: string | null | undefined;
   readonly removalHash: Buffer | null;
 }
 
