@@ -77,6 +77,10 @@ create table retl.target (
   identity_foldings text[] not null default '{}' check (array_position(identity_foldings, null) is null),
   -- Names of mirrors that it was taken from, since they had sent nothing (retl.take_target): a fence in one's name means nothing.
   former_owners text[] not null default '{}' check (array_position(former_owners, null) is null),
+  -- What decides where requests arrive, and is no part of the key: by which credentials, and where removals go. Hashes of the
+  -- settings of the last run that the guard let through, secrets by reference; null: its adapter has nothing to say.
+  credentials retl.sha256,
+  removal_route retl.sha256,
   created_at timestamptz not null default now(),
   check (num_nulls(baseline, baseline_proof, baseline_at) in (0, 3)),
   check (baseline_proof <> 'unknown' or baseline = 'replace')
@@ -138,7 +142,12 @@ create table retl.run (
 
   -- while the guard asks about the removals above: since when, and which limit they are beyond; null: it asks nothing
   parked_at timestamptz,
-  parked_code text check (parked_code in ('unknown-baseline', 'empty-snapshot', 'max-removals', 'max-removal-share')),
+  parked_code text check (parked_code in ('unknown-baseline', 'credentials-changed', 'removals-moved', 'route-changed',
+    'empty-snapshot', 'max-removals', 'max-removal-share')),
+
+  credentials retl.sha256, -- as of retl.target, of its own revision
+  removal_route retl.sha256,
+  moved text check (moved in ('credentials-changed', 'removals-moved', 'route-changed')), -- against its target's, since the plan
 
   -- why the newest attempt could not go on, in its own words, since when, and when it looks again by itself (null: not before
   -- somebody comes); of a blocked run it holds until an attempt says otherwise, else until the next begins

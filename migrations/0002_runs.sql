@@ -165,7 +165,8 @@ create function retl.admit(
   p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text,
   p_closed_holder text, p_resume_after timestamptz, p_at_finish boolean default false,
   p_on_rejection text default 'stop', p_max_rejections bigint default null, p_max_rejection_share numeric default null,
-  p_refresh_after_ms bigint default null, p_tracked boolean default false, p_last_copy_decides boolean default false
+  p_refresh_after_ms bigint default null, p_tracked boolean default false, p_last_copy_decides boolean default false,
+  p_credentials bytea default null, p_removal_route bytea default null
 ) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -227,7 +228,8 @@ begin
     return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', retl.resume_of(r, p_resume_after));
   end if;
 
-  insert into retl.target (target_key, mirror_id) values (p_target_key, m.mirror_id) on conflict (target_key) do nothing;
+  insert into retl.target (target_key, mirror_id, credentials, removal_route)
+    values (p_target_key, m.mirror_id, p_credentials, p_removal_route) on conflict (target_key) do nothing;
   select * into strict t from retl.target where target_key = p_target_key for no key update;
   v_refused := case when t.mirror_id <> m.mirror_id and not retl.is_unowned(t.target_id) then 'target-owned'
     when p_tracked and (t.baseline is null or t.mirror_id <> m.mirror_id) then 'baseline-missing' end;
@@ -251,12 +253,13 @@ begin
   insert into retl.run (mirror_id, target_id, revision_id, strategy, epoch,
       holder_namespace, holder_cluster, holder_workflow_id, holder_first_run_id,
       max_removal_share, max_removals, empty_snapshot, approval_deadline_ms, max_batch_rows, max_request_bytes, may_resend,
-      at_finish, on_rejection, max_rejections, max_rejection_share, refresh_after_ms, last_copy_decides)
+      at_finish, on_rejection, max_rejections, max_rejection_share, refresh_after_ms, last_copy_decides,
+      credentials, removal_route)
     values (m.mirror_id, t.target_id, v_revision, p_strategy, nextval('retl.epoch'),
       p_namespace, p_cluster, p_workflow_id, p_first_run_id,
       p_max_removal_share, p_max_removals, p_empty_snapshot, p_approval_deadline_ms, p_max_batch_rows,
       p_max_request_bytes, p_may_resend, p_at_finish, p_on_rejection, p_max_rejections, p_max_rejection_share,
-      p_refresh_after_ms, p_last_copy_decides)
+      p_refresh_after_ms, p_last_copy_decides, p_credentials, p_removal_route)
     returning * into r;
   insert into retl.attempt (epoch, run_id, step) values (r.epoch, r.run_id, 'admit');
   return jsonb_build_object('kind', 'admitted', 'run', r.run_id::text, 'resume', 'fresh');
@@ -613,12 +616,24 @@ create function retl.accepted_before(r retl.run) returns int8multirange
     and e.recorded_at < clock_timestamp() - r.refresh_after_ms * interval '1 ms'
 $$;
 
+-- What decides where the run's requests arrive, and is not as the last run had it that was let through into this target. Where
+-- members are held, a person is asked: what the journal knows to be there may be somewhere else.
+create function retl.moved(t retl.target, r retl.run) returns text
+  language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select case
+    when t.credentials <> r.credentials and t.removal_route <> r.removal_route then 'route-changed'
+    when t.credentials <> r.credentials then 'credentials-changed'
+    when t.removal_route <> r.removal_route then 'removals-moved'
+  end
+$$;
+
 -- Diffs the sealed generation against the membership and writes the additions as a dense sequence. Removals are counted, not planned (rule 1). Called again, it returns the plan there is.
 create function retl.plan(p_run bigint, p_epoch bigint) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   r retl.run := retl.lock_run(p_run, p_epoch);
   g retl.generation;
+  t retl.target;
   v_held bigint;
   v_first bigint;
   v_added bigint;
@@ -639,7 +654,9 @@ begin
                  and b.action in ('upsert', 'remove')) then
       raise exception 'the membership is not folded yet' using errcode = 'RM003';
     end if;
-    select held, longest_removal into strict v_held, v_longest from retl.target where target_id = r.target_id;
+    select * into strict t from retl.target where target_id = r.target_id;
+    v_held := t.held;
+    v_longest := t.longest_removal;
     v_first := (p_run << 32) + 1;
 
     -- The first form is narrow, and in the order of the generation's rows: what is sent from them is then read in the
@@ -710,6 +727,7 @@ begin
       replaces_unknown = r.strategy = 'native-replace'
         and exists (select from retl.target where target_id = r.target_id and baseline_proof = 'unknown')
         and not exists (select from retl.generation where target_id = r.target_id and state in ('promoted', 'superseded')),
+      moved = case when v_held > 0 then retl.moved(t, r) end,
       first_sequence = v_first, operations_hold_bytes = v_bytes,
       additions_end = v_first - 1 + v_added
         + case when r.strategy = 'native-replace' then g.members - v_added else v_changed + v_refreshed end
@@ -721,11 +739,12 @@ begin
 end
 $$;
 
--- Which limit the removals of a run are beyond; null: none.
+-- Which limit the removals of a run are beyond, or what else is asked first; null: nothing.
 create function retl.beyond(r retl.run) returns text
   language sql immutable set search_path = pg_catalog, pg_temp as $$
   select case
     when r.replaces_unknown then 'unknown-baseline'
+    when r.moved is not null then r.moved
     when r.held_before > 0 and r.planned_removed >= r.held_before
          and r.planned_added + r.planned_unchanged + r.planned_changed = 0 and r.empty_snapshot = 'hold' then 'empty-snapshot'
     when r.planned_removed > r.max_removals then 'max-removals'
@@ -804,7 +823,8 @@ begin
     return jsonb_build_object('kind', 'stale');
   end if;
   if retl.beyond(r) is not null and retl.verdict(r) is null and (v_planned or r.planned_removed <= p_approve_up_to)
-     and not r.replaces_unknown -- neither a number nor a plan, which looks at no destination, speaks of strangers
+     -- neither a number nor a plan, which looks at no destination, speaks of strangers or of another place
+     and not r.replaces_unknown and r.moved is null
      and (r.parked_at is null or retl.approval_left(r) > 0) then
     perform retl.answer(r, 'approved', 'temporal', null, case when v_planned then 'plan' else 'input' end);
   end if;
@@ -813,6 +833,8 @@ begin
     return v_answer;
   end if;
   update retl.run set phase = 'additions' where run_id = p_run;
+  update retl.target set credentials = r.credentials, removal_route = r.removal_route where target_id = r.target_id
+    and (credentials, removal_route) is distinct from (r.credentials, r.removal_route);
   return jsonb_build_object('kind', 'passed');
 end
 $$;

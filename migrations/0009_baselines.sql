@@ -20,7 +20,8 @@ grant select (run_id, listed, imported_at) on retl.import to retl_inspector;
 --
 -- Returns jsonb: {kind: opened, run, epoch}, or {kind: refused, code: strategy-changed | target-owned | open-run | baseline-known}.
 create function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea,
-    p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text, p_listed boolean) returns jsonb
+    p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text, p_listed boolean,
+    p_credentials bytea default null, p_removal_route bytea default null) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_answer jsonb;
@@ -46,6 +47,8 @@ begin
     return jsonb_build_object('kind', 'refused', 'code', 'baseline-known');
   end if;
   insert into retl.import (run_id, listed, imported_by, because) values (r.run_id, p_listed, p_by, p_because);
+  -- A run may have been admitted before, and have sent nothing.
+  update retl.target set credentials = p_credentials, removal_route = p_removal_route where target_id = r.target_id;
   update retl.run set phase = 'extract' where run_id = r.run_id;
   return jsonb_build_object('kind', 'opened', 'run', r.run_id::text, 'epoch', r.epoch::text);
 end

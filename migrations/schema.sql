@@ -399,6 +399,9 @@ create table retl.run (
   operations_hold_bytes boolean,
   parked_at timestamp with time zone,
   parked_code text,
+  credentials retl.sha256,
+  removal_route retl.sha256,
+  moved text,
   wait_kind text,
   wait_code retl.code,
   wait_batch retl.sha256,
@@ -439,8 +442,9 @@ create table retl.run (
   constraint run_max_remove_bytes_check CHECK ((max_remove_bytes >= 0)),
   constraint run_max_request_bytes_check CHECK ((max_request_bytes >= 1)),
   constraint run_mirror_id_fkey FOREIGN KEY (mirror_id) REFERENCES retl.mirror(mirror_id),
+  constraint run_moved_check CHECK ((moved = ANY (ARRAY['credentials-changed'::text, 'removals-moved'::text, 'route-changed'::text]))),
   constraint run_on_rejection_check CHECK ((on_rejection = ANY (ARRAY['stop'::text, 'continue'::text, 'tolerate'::text]))),
-  constraint run_parked_code_check CHECK ((parked_code = ANY (ARRAY['unknown-baseline'::text, 'empty-snapshot'::text, 'max-removals'::text, 'max-removal-share'::text]))),
+  constraint run_parked_code_check CHECK ((parked_code = ANY (ARRAY['unknown-baseline'::text, 'credentials-changed'::text, 'removals-moved'::text, 'route-changed'::text, 'empty-snapshot'::text, 'max-removals'::text, 'max-removal-share'::text]))),
   constraint run_phase_check CHECK ((phase = ANY (ARRAY['init'::text, 'extract'::text, 'seal'::text, 'guard'::text, 'additions'::text, 'removals'::text, 'finish'::text, 'promote'::text, 'complete'::text]))),
   constraint run_pkey PRIMARY KEY (run_id),
   constraint run_refresh_after_ms_check CHECK ((refresh_after_ms > 0)),
@@ -472,6 +476,8 @@ create table retl.target (
   longest_removal bigint not null default 0,
   identity_foldings text[] not null default '{}'::text[],
   former_owners text[] not null default '{}'::text[],
+  credentials retl.sha256,
+  removal_route retl.sha256,
   created_at timestamp with time zone not null default now(),
   constraint target_baseline_check CHECK ((baseline = ANY (ARRAY['new-empty'::text, 'tracked'::text, 'replace'::text]))),
   constraint target_baseline_proof_check CHECK ((baseline_proof = ANY (ARRAY['verified'::text, 'attested'::text, 'unknown'::text]))),
@@ -539,8 +545,8 @@ function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last 
   returns void, language plpgsql, security definer, body sha256:ddf0b26e2d9eb22556ee523462182a3f2ee025743f2b8acbd81dabbef7cf56f2
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
-function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false, p_last_copy_decides boolean DEFAULT false)
-  returns jsonb, language plpgsql, security definer, body sha256:44ea89a3b304434915ce5fead0c2f1b108c43b0a7ef3a79f1ff495dd68f5f176
+function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false, p_last_copy_decides boolean DEFAULT false, p_credentials bytea DEFAULT NULL::bytea, p_removal_route bytea DEFAULT NULL::bytea)
+  returns jsonb, language plpgsql, security definer, body sha256:c9246c55b3d820ee6b0969ab68d2545c850e12351f2d46d5db23bc4fe9a1bad2
 function retl.adopt_abandoned(p_run bigint, p_age_ms bigint, p_closed_holder text, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text)
   returns boolean, language plpgsql, security definer, body sha256:89de19a06aad52f65dd3b20bb5f1fe1802e50e22bb992591b5155e9a7cb48b8a
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
@@ -570,7 +576,7 @@ function retl.begin_removals(p_run bigint, p_epoch bigint, p_max_remove bigint)
 function retl.begin_thinning(s retl.log_snapshot, r retl.run)
   returns boolean, language plpgsql, body sha256:8ebe8f06ac9c06fb8e943342d48727ad254cd6e289ff838f203a1822a301ebfe
 function retl.beyond(r retl.run)
-  returns text, language sql, immutable, body sha256:aa8dc055debc3dc25133fa67d4f8c3f0572dc93c82542bb2286ac3bbdc0c6351
+  returns text, language sql, immutable, body sha256:29ed38dbc4b49f97501ef2a51dee2d64e58b7794a0c9221d70386d8ff6e04171
 function retl.close_run(p_run bigint, p_epoch bigint, p_closing text, p_reason text)
   returns void, language plpgsql, security definer, body sha256:24bbece3767b836bebbe02a56dbd1e2c3eb19747afe70b6874b3b2fd61da4c0e
 function retl.collect_removals(p_run bigint, p_target bigint, p_generation bigint)
@@ -606,7 +612,7 @@ function retl.fold_first(p_target bigint)
 function retl.generation_digest(p_generation bigint)
   returns bytea, language plpgsql, body sha256:d41a20b0bbb5146c88545ab034cbff0f4aa0096e233340ac9200fa70e5ee222c
 function retl.guard(p_run bigint, p_epoch bigint, p_approve_up_to bigint DEFAULT NULL::bigint, p_plan_generation bytea DEFAULT NULL::bytea, p_plan_removals bigint DEFAULT NULL::bigint, p_plan_digest bytea DEFAULT NULL::bytea)
-  returns jsonb, language plpgsql, security definer, body sha256:2615c7e19c0f7ee90aded7b450f45f22bc8b6c68f3192148582a2ca4f5987405
+  returns jsonb, language plpgsql, security definer, body sha256:727a9e243c2f6c6030f360703ab5668500e5180ea29c5cd1898c7424ba2109da
 function retl.has_unresolved(p_run bigint)
   returns boolean, language sql, stable, body sha256:6a32fa1e46ffb7f04ef5396a3d26212d8b87e5487681759d4af40dd275d2346e
 function retl.held_by(p_target bigint, p_identity bytea, OUT sequence bigint, OUT payload_hash bytea)
@@ -645,6 +651,8 @@ function retl.mark_staged(p_run bigint, p_epoch bigint, p_batch bytea, p_job_ids
   returns void, language plpgsql, security definer, body sha256:8e4fd6c202f84121bd67a86ebc1fe5f51012d6d0243be41eab437d4cf29244a7
 function retl.mark_unknown(p_run bigint, p_epoch bigint, p_batch bytea, p_code text)
   returns void, language plpgsql, security definer, body sha256:53f3693b53873841f2670a13278d3955e4dab7d27934411b88fd44a95e7e9743
+function retl.moved(t retl.target, r retl.run)
+  returns text, language sql, immutable, body sha256:87ff91a1b2f90f94b30714dab1b4f9a9c3e72a4fb57cd893885d82c5a9e267b9
 function retl.next_poll(p_ms bigint)
   returns timestamp with time zone, language plpgsql, body sha256:aa6c845b5de449661f9aff4388147f9d3fa86e6dc6e9ef3c3ae2a5c571f30c4d
 function retl.next_sweep(s retl.log_snapshot)
@@ -653,12 +661,12 @@ function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text
   returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
 function retl.note_wait(p_run bigint, p_epoch bigint, p_kind text, p_code text, p_batch bytea, p_ms bigint)
   returns void, language plpgsql, security definer, body sha256:964d430eac557e3b5dd15b0f2a93b05c30567786e1368c62fd4d11e91e2fe4f1
-function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text, p_listed boolean)
-  returns jsonb, language plpgsql, security definer, body sha256:b4ddafe3d80b6a45e10389d90876eaf6ea5b2b4d4abdc68d277aa02c3d69b739
+function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text, p_listed boolean, p_credentials bytea DEFAULT NULL::bytea, p_removal_route bytea DEFAULT NULL::bytea)
+  returns jsonb, language plpgsql, security definer, body sha256:4233e2a0ba7e0f8a9fba5f61c1fad36f770dd6b57debac087d501575ff5eb744
 function retl.operation_table(r retl.run)
   returns text, language sql, immutable, body sha256:ed5ac82088ede9c4e3944a45dc199d03be176ed9ea8e4e90902fe9fef060d8fa
 function retl.plan(p_run bigint, p_epoch bigint)
-  returns jsonb, language plpgsql, security definer, body sha256:2d8100ea1108a7c9f87f12616b1b35fffa1e1393b5df38e8cc7c0c4b507c8a96
+  returns jsonb, language plpgsql, security definer, body sha256:3f4b8f0bbc4d75481a9db72955975f4b8e5bd1de2378dd41ec4182bd87ab94a6
 function retl.prepare_batches(p_run bigint, p_epoch bigint, p_action text, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[])
   returns void, language plpgsql, security definer, body sha256:31a2ed01321e1833f5b0e6a8db3fc241cc71e1a636ca1b717f4f635588e3a121
 function retl.prepare_step(p_run bigint, p_epoch bigint, p_action text, p_batch bytea, p_hash bytea, p_bytes bigint)
@@ -799,7 +807,7 @@ grant select on retl.store to retl_runtime;
 grant select on retl.target to retl_runtime;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.accept_import(bigint,bigint,bytea[],bigint[]) to retl_runtime;
-grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint,boolean,boolean) to retl_runtime;
+grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint,boolean,boolean,bytea,bytea) to retl_runtime;
 grant execute on function retl.adopt_abandoned(bigint,bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.attest_empty(text,text,text,text) to retl_runtime;
@@ -827,7 +835,7 @@ grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigin
 grant execute on function retl.mark_unknown(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.note_poll(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.note_wait(bigint,bigint,text,text,bytea,bigint) to retl_runtime;
-grant execute on function retl.open_import(text,text,text,bytea,integer,bigint,text,text,boolean) to retl_runtime;
+grant execute on function retl.open_import(text,text,text,bytea,integer,bigint,text,text,boolean,bytea,bytea) to retl_runtime;
 grant execute on function retl.plan(bigint,bigint) to retl_runtime;
 grant execute on function retl.prepare_batches(bigint,bigint,text,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.prepare_step(bigint,bigint,text,bytea,bytea,bigint) to retl_runtime;

@@ -1,16 +1,18 @@
 /** What a worker can find out before it runs: whether all is well (`--check`), and what a run would do (`--plan`). */
 
-import { bindDestination } from './activities/binding.ts';
+import { type BoundDestination, bindDestination } from './activities/binding.ts';
 import { attempt, checkMirror, problemOf } from './activities/check.ts';
 import { previewRun } from './activities/preview.ts';
 import { loadProject } from './config/load.ts';
 import type { CheckLine } from './domain/check.ts';
 import { RetlError } from './domain/errors.ts';
+import { movedWords } from './domain/messages.ts';
 import type { MirrorSettings, ProjectSettings } from './domain/settings.ts';
 import { consistently } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { type Standing, standingOf } from './journal/standing.ts';
 import { requireBaseline, requireOwnTarget, requireStrategy } from './planning/admissible.ts';
+import { movedOf } from './planning/make-plan.ts';
 import { tellPlan } from './planning/tell-plan.ts';
 import { checkIndexes } from './worker-check-indexes.ts';
 import { withJournal } from './worker-journal.ts';
@@ -71,13 +73,15 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     logger: setup.logger,
   };
   for (const mirror of chosen) {
-    const targetKey = targetKeyOf(deps, mirror);
+    const { targetKey, route } = boundTo(deps, mirror);
     const standing = hasJournal ? await inJournal((journal) => standingIn(journal, mirror, targetKey)) : null;
     const isKnown = (standing?.target?.proof ?? null) !== null;
     for await (const line of checkMirror(deps, mirror, isKnown)) say(line);
     if (standing === null) continue;
     const facts = async () => standingFacts(standing, targetKey, mirror);
     for await (const line of attempt(mirror.mirror, 'journal', facts)) say(line);
+    for (const message of whatWillBeAsked(standing, route))
+      say({ kind: 'hint', mirror: mirror.mirror, subject: 'journal', message });
   }
   return good;
 }
@@ -104,12 +108,24 @@ function standingFacts(standing: Standing, targetKey: string, settings: MirrorSe
 }
 
 /** `''` is nobody's target: a destination that cannot be bound is told of elsewhere. */
-function targetKeyOf(deps: Parameters<typeof bindDestination>[0], settings: MirrorSettings): string {
+function boundTo(
+  deps: Parameters<typeof bindDestination>[0],
+  settings: MirrorSettings,
+): Pick<BoundDestination, 'targetKey' | 'route'> {
   try {
-    return bindDestination(deps, settings).targetKey;
+    return bindDestination(deps, settings);
   } catch {
-    return '';
+    return { targetKey: '', route: null };
   }
+}
+
+/** What the guard will ask of the next run, whatever the source gives. */
+function whatWillBeAsked({ target }: Standing, route: BoundDestination['route']): readonly string[] {
+  const moved = target !== null && target.held > 0 ? movedOf(target.route, route) : null;
+  if (moved === null) return [];
+  return [
+    `The next run will park with nothing sent (${moved}): it would ${movedWords(moved)}. Look at what was changed, then approve or reject it.`,
+  ];
 }
 
 /** Prints a plan as JSON lines; what is wrong is one of them. */

@@ -82,6 +82,7 @@ export function settledBy(
   return {
     strategy: settings.strategy,
     targetKey: destination.targetKey,
+    route: destination.route,
     settings: text,
     settingsDigest: sha256Bytes(text),
     maxRemovalShare: settings.safety.maxRemovalShare,

@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import type { Capabilities, DestinationAdapter } from '../destinations/port.ts';
 import { RetlError } from '../domain/errors.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
+import type { RouteHashes } from '../journal/admission.ts';
 import type { MemberForm } from '../planning/row-reader.ts';
 import type { SourceAdapter } from '../sources/port.ts';
 import type { Dependencies } from './deps.ts';
@@ -14,6 +15,8 @@ export interface BoundDestination {
   readonly options: unknown;
   readonly capabilities: Capabilities;
   readonly targetKey: string;
+  /** SHA-256 of what else decides where requests arrive; `null`: nothing does. */
+  readonly route: RouteHashes | null;
   /** What besides a payload decides how it arrives; empty: nothing. Part of the payload's hash. */
   readonly writeForm: string;
   /** The mirror's limits, within the provider's. */
@@ -35,6 +38,7 @@ export function bindDestination(
   );
   const options = parse(adapter.optionsSchema, d.options, 'destination');
   const capabilities = adapter.capabilities(connection, options);
+  const route = adapter.route?.(connection, options, d.connectionOptions);
   if (!canMirror(capabilities, settings)) {
     const { strategies } = capabilities;
     throw new RetlError('destination.baseline-unsupported', { type: adapter.type, strategies });
@@ -45,6 +49,10 @@ export function bindDestination(
     options,
     capabilities,
     targetKey: adapter.targetKey(connection, options),
+    route:
+      route === undefined
+        ? null
+        : { credentials: sha256Bytes(route.credentials), removals: sha256Bytes(route.removals) },
     writeForm: adapter.writeForm?.(options) ?? '',
     limits: {
       rows: Math.min(settings.batch.rows, capabilities.maxRows),

@@ -154,7 +154,7 @@ async function open(
   client: JournalClient,
   deps: Deps,
   settings: MirrorSettings,
-  { targetKey, limits }: BoundDestination,
+  { targetKey, route, limits }: BoundDestination,
   { word, listed }: ImportedMembers,
 ): Promise<Attempt> {
   const { mirror } = settings;
@@ -162,6 +162,7 @@ async function open(
   const opened = await openImport(client, {
     mirror,
     targetKey,
+    route,
     settings: text,
     settingsDigest: sha256Bytes(text),
     maxBatchRows: limits.rows,

@@ -32,6 +32,7 @@ export async function previewRun(
     settings,
     settingsText: deps.configuration.text(settings),
     targetKey: destination.targetKey,
+    route: destination.route,
     form: memberForm(destination),
     limits: { upsert: largest('upsert'), remove: largest('remove') },
     openSource: () =>

@@ -1,7 +1,7 @@
 /** A parked run in words: what it would do, which limit that is beyond, until when it waits, and how to answer. */
 
 import { assertNever } from '../domain/assert-never.ts';
-import type { GuardCode, Parked } from '../domain/messages.ts';
+import { type GuardCode, isMoved, movedWords, type Parked } from '../domain/messages.ts';
 import type { ParkedRun } from '../journal/approvals.ts';
 import { EXIT } from './exit-codes.ts';
 import type { Output } from './output.ts';
@@ -27,6 +27,7 @@ export function parkedWords({ code, removals, held }: Pick<Parked, 'code' | 'rem
     return 'it would replace whatever the target holds, for which nobody has vouched';
   const share = held === 0 ? '' : ` (${percent(removals / held)})`;
   const what = `it would remove ${whole(removals)} of ${whole(held)} members${share}`;
+  if (isMoved(code)) return `it would ${movedWords(code)}; ${what}`;
   return code === 'empty-snapshot' ? `the query gave no member; ${what}` : what;
 }
 
@@ -61,6 +62,12 @@ export function limitWords(code: GuardCode): string {
   switch (code) {
     case 'unknown-baseline':
       return 'what is known: `baseline: {kind: replace, attested: "…"}` says that it may go';
+    case 'credentials-changed':
+      return 'what was sent to before: approve it where this is the same account; `account` of the connection names one for good';
+    case 'removals-moved':
+      return 'what was sent to before: approve it where removals are meant to go there now';
+    case 'route-changed':
+      return 'what was sent to before: approve it where this is the same account, and removals are meant to go there now';
     case 'empty-snapshot':
       return '`safety.empty_snapshot`';
     case 'max-removals':

@@ -1,6 +1,6 @@
 /** A plan in words. */
 
-import type { GuardCode } from '../domain/messages.ts';
+import { type GuardCode, isMoved, movedWords } from '../domain/messages.ts';
 import type {
   FieldChange,
   OpenRunPlan,
@@ -96,11 +96,12 @@ function showSnapshot(output: Output, plan: Plan, { counts, guard, digests }: Sn
   output.line(`  ${output.style(color, guardLine(guard))}`);
   if (guard.kind === 'passes') return;
   const unknown = guard.code === 'unknown-baseline';
-  const what = unknown ? 'the replacement' : counted(counts.removed, 'removal');
+  const moved = isMoved(guard.code) ? 'the new way, and of ' : '';
+  const what = unknown ? 'the replacement' : `${moved}${counted(counts.removed, 'removal')}`;
   output.line(`  asks      approval of ${what}`);
   output.line(`  shown     ${digests.shown}`);
   output.line(`            the run parks with nothing sent, and waits for \`retl approve ${plan.mirror}\`;`);
-  if (!unknown)
+  if (!unknown && moved === '')
     output.line(`            or beforehand: retl run ${plan.mirror} --approve-up-to ${counts.removed}`);
 }
 
@@ -141,6 +142,7 @@ function guardLine(guard: PlanGuard): string {
 
 function heldBecause(code: GuardCode): string {
   if (code === 'unknown-baseline') return 'nobody has vouched for what the target holds';
+  if (isMoved(code)) return `the run would ${movedWords(code)}`;
   return code === 'empty-snapshot'
     ? `the snapshot is empty (${limitWords(code)})`
     : `more removals than ${limitWords(code)} allows`;

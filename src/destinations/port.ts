@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import type { BatchId, Epoch } from '../domain/ids.ts';
 import type { Action, Operation, RequestFrame } from '../domain/request.ts';
 import type { Listing } from './listing.ts';
+import type { Route } from './route.ts';
 
 export type { Action, Operation, RequestFrame } from '../domain/request.ts';
 
@@ -284,16 +285,15 @@ export interface DestinationAdapter<Connection = unknown, Options = unknown> {
    * the target key's own are left out. A change of it sends every member again. Absent or empty: nothing but the payload decides.
    */
   writeForm?(options: Options): string;
+  /** Pure. `written`: the connection as configured, secrets by reference. Absent: the key says all of it. */
+  route?(connection: Connection, options: Options, written: { readonly [key: string]: unknown }): Route;
   /** Pure: how a request body is framed. */
   frame(action: Action, options: Options): RequestFrame;
   /** Cross-checks options against the names of the mapped fields; returns problems in words. */
   checkFields(options: Options, identity: readonly string[], payload: readonly string[]): readonly string[];
   /** Pure: what is valid, but will probably not do what its author expects; in words, with the remedy. Shown by `retl check`. */
   hints?(options: Options): readonly string[];
-  /**
-   * Schemas of the payloads, where the provider has some: every member is held to them before the seal. They validate and
-   * may not alter: a payload that a schema would change is refused like one that it refuses.
-   */
+  /** Where the provider has some: each member is held to them before the seal, and refused also where one would alter it. */
   payloadSchemas?(options: Options): { readonly upsert: z.ZodType; readonly remove: z.ZodType };
   open(connection: Connection, options: Options, context: WriterContext): Promise<Writer>;
 }

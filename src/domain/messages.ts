@@ -83,7 +83,37 @@ export interface Parked {
 }
 
 /** Which limit a run is beyond. */
-export type GuardCode = 'unknown-baseline' | 'empty-snapshot' | 'max-removals' | 'max-removal-share';
+export type GuardCode =
+  | 'unknown-baseline'
+  | MovedCode
+  | 'empty-snapshot'
+  | 'max-removals'
+  | 'max-removal-share';
+
+/** What decides where a run's requests arrive, and is not what it was: credentials, the way of removals, or both. */
+export type MovedCode = 'credentials-changed' | 'removals-moved' | 'route-changed';
+
+const MOVED: readonly string[] = [
+  'credentials-changed',
+  'removals-moved',
+  'route-changed',
+] satisfies MovedCode[];
+
+export function isMoved(code: GuardCode): code is MovedCode {
+  return MOVED.includes(code);
+}
+
+/** What the guard says of it; goes on after "it would …". */
+export function movedWords(code: MovedCode): string {
+  switch (code) {
+    case 'credentials-changed':
+      return 'send by other credentials or headers than its target was sent to before, perhaps into another account';
+    case 'removals-moved':
+      return 'send removals elsewhere, or otherwise, than before';
+    case 'route-changed':
+      return 'send by other credentials or headers than before, and removals elsewhere or otherwise';
+  }
+}
 
 export type Outcome = 'completed' | 'cancelled' | 'aborted';
 

@@ -1,7 +1,7 @@
 /** What a run would do: the document that `retl plan --json` prints, and the guard's verdict on it (design.md section 4). */
 
 import type { ErrorCode, ErrorDetails } from './errors.ts';
-import type { GuardCode } from './messages.ts';
+import type { GuardCode, MovedCode } from './messages.ts';
 import type { Phase } from './run.ts';
 import type { SafetySettings } from './settings.ts';
 
@@ -134,8 +134,10 @@ export function guardOf(
   counts: Pick<PlanCounts, 'held' | 'added' | 'changed' | 'removed' | 'unchanged'>,
   { maxRemovalShare, maxRemovals, emptySnapshot }: Omit<SafetySettings, 'approvalDeadlineMs'>,
   replaced: Replaced,
+  moved: MovedCode | null = null,
 ): PlanGuard {
   if (replaced === 'unknown') return { kind: 'holds', code: 'unknown-baseline' };
+  if (moved !== null) return { kind: 'holds', code: moved };
   const { held, removed, added, changed, unchanged } = counts;
   const isEmpty = held > 0 && removed >= held && added + changed + unchanged === 0;
   if (isEmpty && emptySnapshot === 'hold') return { kind: 'holds', code: 'empty-snapshot' };

@@ -15,6 +15,12 @@ export interface Holder {
   readonly firstRunId: string;
 }
 
+/** SHA-256 each of what decides where requests arrive, besides the target's key (`Route` of the destinations' port). */
+export interface RouteHashes {
+  readonly credentials: Buffer;
+  readonly removals: Buffer;
+}
+
 export interface AdmitRequest {
   readonly mirror: string;
   readonly strategy: 'snapshot-diff' | 'native-replace';
@@ -46,6 +52,8 @@ export interface AdmitRequest {
   readonly refreshAfterMs?: number | null;
   /** Whether the target's members must have been imported before its first run; absent: no. */
   readonly tracked?: boolean;
+  /** Absent or `null`: the target's key says all of it. */
+  readonly route?: RouteHashes | null;
 }
 
 export type Admission =
@@ -66,7 +74,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
   const limits = r.onRejection ?? { kind: 'stop' };
   const tolerated = limits.kind === 'tolerate' ? limits : null;
   const answer = object(
-    await call(db, `retl.admit(${Array.from({ length: 25 }, (_, n) => `$${n + 1}`).join(',')})`, [
+    await call(db, `retl.admit(${Array.from({ length: 27 }, (_, n) => `$${n + 1}`).join(',')})`, [
       r.mirror,
       r.strategy,
       r.targetKey,
@@ -92,6 +100,8 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
       r.refreshAfterMs ?? null,
       r.tracked ?? false,
       r.lastCopyDecides ?? false,
+      r.route?.credentials ?? null,
+      r.route?.removals ?? null,
     ]),
   );
   switch (answer.kind) {

@@ -5,6 +5,7 @@
  */
 
 import { type BatchId, type Epoch, epoch, type RunId, runId, type Sequence } from '../domain/ids.ts';
+import type { RouteHashes } from './admission.ts';
 import { hashBytes } from './batches.ts';
 import { object, text, textOrNull } from './decode.ts';
 import { call, type Queryable } from './pool.ts';
@@ -14,6 +15,8 @@ import { safeText } from './safe-text.ts';
 export interface ImportRequest {
   readonly mirror: string;
   readonly targetKey: string;
+  /** As of an admission. */
+  readonly route?: RouteHashes | null;
   /** Canonical text of the settings, and its SHA-256. */
   readonly settings: string;
   readonly settingsDigest: Buffer;
@@ -43,7 +46,7 @@ const LONGEST_NAME = 200;
 /** @throws JournalError */
 export async function openImport(db: Queryable, r: ImportRequest): Promise<OpenedImport> {
   const answer = object(
-    await call(db, 'retl.open_import($1,$2,$3,$4,$5,$6,$7,$8,$9)', [
+    await call(db, 'retl.open_import($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)', [
       r.mirror,
       r.targetKey,
       r.settings,
@@ -53,6 +56,8 @@ export async function openImport(db: Queryable, r: ImportRequest): Promise<Opene
       safeText(r.by.slice(0, LONGEST_NAME)),
       safeText(r.because),
       r.listed,
+      r.route?.credentials ?? null,
+      r.route?.removals ?? null,
     ]),
   );
   if (answer.kind === 'opened')

@@ -1,10 +1,22 @@
 /** How a mirror stands before a run: its target, and the run that would come first. Read, never written. */
 
 import { type RunId, runId, type TargetId, targetId } from '../domain/ids.ts';
-import type { GuardCode } from '../domain/messages.ts';
+import type { GuardCode, MovedCode } from '../domain/messages.ts';
 import type { DiffCounts } from '../domain/plan.ts';
 import type { Phase } from '../domain/run.ts';
-import { big, bigOrNull, flag, number, numberOrNull, one, type Row, text, textOrNull } from './decode.ts';
+import type { RouteHashes } from './admission.ts';
+import {
+  big,
+  bigOrNull,
+  bytesOrNull,
+  flag,
+  number,
+  numberOrNull,
+  one,
+  type Row,
+  text,
+  textOrNull,
+} from './decode.ts';
 import { type Queryable, run } from './pool.ts';
 
 export interface Standing {
@@ -24,6 +36,10 @@ export interface KnownTarget {
   readonly keyTypes: string | null;
   /** How it is known what it held before the first run; `null`: no run has looked. */
   readonly proof: 'verified' | 'attested' | 'unknown' | null;
+  /** Members held; what closed runs had accepted since the last fold is not counted. */
+  readonly held: number;
+  /** How requests went there last, by hashes; `null`: nobody knows, or the key says all of it. */
+  readonly route: RouteHashes | null;
   /** Whether a run into it has ever completed. */
   readonly promoted: boolean;
 }
@@ -40,6 +56,8 @@ export interface OpenRun {
   readonly members: number;
   /** It would replace what nobody has vouched for. */
   readonly replacesUnknown: boolean;
+  /** Its requests would arrive elsewhere than those before it; `null`: they would not. */
+  readonly moved: MovedCode | null;
   /** What the guard asks, or has asked; `null`: nothing. */
   readonly parked: {
     readonly code: GuardCode;
@@ -60,6 +78,7 @@ const MIRROR = 'select mirror_id, strategy from retl.mirror where name = $1';
 
 const TARGET = `
   select t.target_id, m.name as owner, t.longest_removal, g.key_types, t.baseline_proof as proof,
+    t.held, t.credentials, t.removal_route,
     exists (select from retl.generation o where o.target_id = t.target_id and o.state in ('promoted', 'superseded')) as promoted
   from retl.target t join retl.mirror m using (mirror_id)
   left join retl.generation g on g.target_id = t.target_id and g.state = 'promoted'
@@ -76,7 +95,7 @@ const OPEN_RUN = `
     coalesce(g.members, 0) as members, r.first_sequence is not null as is_planned, r.held_before, r.planned_added,
     r.planned_changed, r.planned_removed, r.planned_unchanged,
     case when r.refresh_after_ms is not null and r.strategy = 'snapshot-diff' then r.planned_refreshed end as planned_refreshed,
-    r.max_removal_share, r.max_removals, r.empty_snapshot, r.replaces_unknown
+    r.max_removal_share, r.max_removals, r.empty_snapshot, r.replaces_unknown, r.moved
   from retl.run r left join retl.generation g on g.run_id = r.run_id and g.state <> 'discarded'
   where r.mirror_id = $1 and r.closing is null`;
 
@@ -108,6 +127,7 @@ export async function vouchedElsewhere(
 }
 
 function knownTarget(row: Row): KnownTarget {
+  const [credentials, removals] = [bytesOrNull(row, 'credentials'), bytesOrNull(row, 'removal_route')];
   return {
     id: targetId(big(row, 'target_id')),
     owner: text(row, 'owner'),
@@ -115,6 +135,8 @@ function knownTarget(row: Row): KnownTarget {
     keyTypes: textOrNull(row, 'key_types'),
     proof: textOrNull(row, 'proof') as KnownTarget['proof'],
     promoted: flag(row, 'promoted'),
+    held: number(row, 'held'),
+    route: credentials === null || removals === null ? null : { credentials, removals },
   };
 }
 
@@ -130,6 +152,7 @@ function openRun(row: Row): OpenRun {
     sealedForMs: sealedFor === null ? null : Number(sealedFor),
     members: number(row, 'members'),
     replacesUnknown: flag(row, 'replaces_unknown'),
+    moved: textOrNull(row, 'moved') as MovedCode | null,
     parked: parked(row),
     planned: flag(row, 'is_planned')
       ? {

@@ -5,6 +5,7 @@
 
 import { RetlError } from '../domain/errors.ts';
 import { identityHashInput } from '../domain/folding.ts';
+import type { MovedCode } from '../domain/messages.ts';
 import {
   guardOf,
   type OpenRunPlan,
@@ -18,6 +19,7 @@ import {
 } from '../domain/plan.ts';
 import { isSealed } from '../domain/run.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
+import type { RouteHashes } from '../journal/admission.ts';
 import {
   acceptedBefore,
   acceptedValues,
@@ -44,6 +46,7 @@ export interface PlanInput {
   /** Canonical text of the settings, as a revision keeps it. */
   readonly settingsText: string;
   readonly targetKey: string;
+  readonly route: RouteHashes | null;
   readonly form: MemberForm;
   /** Bytes of one stored payload, at most. */
   readonly limits: { readonly upsert: number; readonly remove: number };
@@ -145,7 +148,15 @@ function guardOfOpen(open: OpenRun): PlanGuard | null {
   const { phase, parked, planned, safety } = open;
   if (parked !== null) return parked.verdict === 'approved' ? null : { kind: 'holds', code: parked.code };
   const replaced = open.replacesUnknown ? 'unknown' : 'known';
-  return planned !== null && phase === 'guard' ? guardOf(planned, safety, replaced) : null;
+  return planned !== null && phase === 'guard' ? guardOf(planned, safety, replaced, open.moved) : null;
+}
+
+/** As retl.moved decides (migrations/0002). */
+export function movedOf(before: RouteHashes | null, now: RouteHashes | null): MovedCode | null {
+  if (before === null || now === null) return null;
+  const sameCredentials = before.credentials.equals(now.credentials);
+  if (before.removals.equals(now.removals)) return sameCredentials ? null : 'credentials-changed';
+  return sameCredentials ? 'removals-moved' : 'route-changed';
 }
 
 /** As the first run records it (activities/init.ts), and retl.plan takes it. `isVouched`: by words that are of this target. */
@@ -201,7 +212,12 @@ async function planSnapshot(
   const snapshot: SnapshotPlan = {
     counts,
     removedShare: counts.held === 0 ? null : counts.removed / counts.held,
-    guard: guardOf(counts, settings.safety, replacedBy(settings.strategy, standing.target, isVouched)),
+    guard: guardOf(
+      counts,
+      settings.safety,
+      replacedBy(settings.strategy, standing.target, isVouched),
+      counts.held > 0 ? movedOf(standing.target?.route ?? null, input.route) : null,
+    ),
     digests: digestsOf(members),
   };
   return { snapshot, identities: shown === null ? null : await tellShown(journal, shown, members) };

@@ -12,6 +12,9 @@ import { fail } from './endings.ts';
 const KEYS: readonly string[] = ['mirror', 'approveUpTo', 'plan', 'carried'] satisfies (keyof MirrorInput)[];
 const CODES: readonly Parked['code'][] = [
   'unknown-baseline',
+  'credentials-changed',
+  'removals-moved',
+  'route-changed',
   'empty-snapshot',
   'max-removals',
   'max-removal-share',

@@ -2,7 +2,14 @@
 
 import { defineSearchAttributeKey } from '@temporalio/common';
 import { setCurrentDetails, setHandler, upsertSearchAttributes } from '@temporalio/workflow';
-import { type Parked, type Progress, RUN_ATTRIBUTES, type Waiting } from '../domain/messages.ts';
+import {
+  isMoved,
+  movedWords,
+  type Parked,
+  type Progress,
+  RUN_ATTRIBUTES,
+  type Waiting,
+} from '../domain/messages.ts';
 import { neededWords } from '../domain/needed.ts';
 import { reasonHint } from '../domain/reason-hints.ts';
 import type { Phase, RunCounts } from '../domain/run.ts';
@@ -202,14 +209,19 @@ function parkedInWords(
   { removals, held, code, shown, deadlineMs }: Parked,
 ): readonly string[] {
   const share = held === 0 ? '' : ` (${((removals / held) * 100).toFixed(1)} %)`;
+  const counts = `it would remove ${removals} of ${held} members${share}`;
+  const moved = isMoved(code) ? `it would ${movedWords(code)}; ${counts}` : counts;
   const what =
     code === 'unknown-baseline'
       ? 'it would replace whatever the target holds, for which nobody has vouched'
-      : `it would remove ${removals} of ${held} members${share}`;
+      : moved;
+  const beyond = isMoved(code)
+    ? `The mirror’s settings lead elsewhere than in its last run (${code}).`
+    : `That is beyond the mirror’s \`safety\` limits (${code}).`;
   return [
     `### Parked by the guard: ${what}`,
     '',
-    `That is beyond the mirror’s \`safety\` limits (${code}). The run waits for an answer until ` +
+    `${beyond} The run waits for an answer until ` +
       `**${new Date(deadlineMs).toISOString()}**; without one it counts as rejected.`,
     '',
     `- To let it happen: \`retl approve ${mirror}\`, or the update \`approve\``,

@@ -67,6 +67,16 @@ export const httpConnectionSchema = z
         'must have no query: put it into the paths',
       )
       .describe('an https URL (http on loopback) that the paths of all mirrors are joined to'),
+    account: z
+      .string()
+      .regex(
+        /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/,
+        'must be a name of 1 to 128 printable ASCII characters',
+      )
+      .optional()
+      .describe(
+        'a name for the account that the credentials open; part of the target: connections that name one account are one place, others are not',
+      ),
     allow_plain_http: z
       .boolean()
       .default(false)

@@ -22,7 +22,7 @@ import { type HttpConnection, httpConnectionSchema } from './connection.ts';
 import { httpFrame } from './frame.ts';
 import { httpHints } from './hints.ts';
 import { bodyShape, type HttpOptions, httpOptionsSchema, matches } from './options.ts';
-import { httpTargetKey, httpWriteForm } from './target.ts';
+import { httpRoute, httpTargetKey, httpWriteForm } from './target.ts';
 import { placeholders } from './url.ts';
 import { HttpWriter } from './writer.ts';
 
@@ -54,11 +54,10 @@ export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = 
     };
   },
 
-  targetKey({ base_url }: HttpConnection, options: HttpOptions): string {
-    return httpTargetKey(base_url, options);
-  },
+  targetKey: httpTargetKey,
 
   writeForm: httpWriteForm,
+  route: httpRoute,
 
   frame(action: Action, options: HttpOptions): RequestFrame {
     return httpFrame(action, options);

@@ -1,5 +1,5 @@
 /**
- * What an upsert writes into, and in which form. The removal's path is no part of it: two mirrors that fill one audience
+ * What an upsert writes into, and in which form; and what else decides where requests arrive (`Route`). The removal's path is no part of it: two mirrors that fill one audience
  * collide in it, however each of them takes members out again. Nor is the method: POST and PUT to one path are two
  * ways into one place.
  */
@@ -7,26 +7,53 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../domain/canonical-json.ts';
 import type { SourceValue } from '../../domain/source-row.ts';
+import type { Action } from '../port.ts';
+import type { Route } from '../route.ts';
+import type { HttpConnection } from './connection.ts';
 import { bodyShape, type HttpOptions } from './options.ts';
 import { normalOrigin, normalPath } from './url.ts';
 
 /**
  * The address of upserts, and the constant fields and headers that go with each and may select an audience under it. Those
  * are hashed: nobody should put a secret there, and a key is kept and shown. The connection's own headers and
- * credentials are not in it: they change with every rotation.
+ * credentials are not in it: they change with every rotation. Its `account` is, where one is named.
  */
-export function httpTargetKey(baseUrl: string, options: HttpOptions): string {
-  const address = ['http', normalOrigin(baseUrl), normalPath(baseUrl, options.upsert.path)];
-  const constants = constantsOf(options);
-  // Canonical JSON: an array of strings has one spelling only.
-  return JSON.stringify(constants === null ? address : [...address, `sha256:${sha256(constants)}`]);
+export function httpTargetKey({ base_url, account }: Place, options: HttpOptions): string {
+  const address = ['http', normalOrigin(base_url), normalPath(base_url, options.upsert.path)];
+  const constants = constantsOf(options, 'upsert');
+  // Canonical JSON: an array of strings has one spelling only, and neither suffix begins as the other does.
+  return JSON.stringify([
+    ...address,
+    ...(constants === null ? [] : [`sha256:${sha256(constants)}`]),
+    ...(account === undefined ? [] : [`account:${account}`]),
+  ]);
 }
 
-function constantsOf(options: HttpOptions): string | null {
-  const shape = bodyShape(options, 'upsert');
+type Place = Pick<HttpConnection, 'base_url' | 'account'>;
+
+/**
+ * Which account credentials open, nobody but the API knows. So credentials and headers of the connection count as they are
+ * written: another variable is asked about, another value in it (a rotation) is not. A named account is in the key instead.
+ */
+export function httpRoute(
+  { base_url, account }: Place,
+  options: HttpOptions,
+  written: { readonly [key: string]: unknown },
+): Route {
+  const { auth = 'none', headers = {} } = written;
+  const { method, path } = options.remove;
+  const address = [method, normalOrigin(base_url), normalPath(base_url, path)];
+  return {
+    credentials: account === undefined ? canonicalJson(sourceValue({ auth, headers })) : '',
+    removals: canonicalJson({ address, constants: constantsOf(options, 'remove') }),
+  };
+}
+
+function constantsOf(options: HttpOptions, action: Action): string | null {
+  const shape = bodyShape(options, action);
   const fields = typeof shape === 'object' ? shape.fields : {};
   const headers = Object.fromEntries(
-    Object.entries(options.upsert.headers).map(([name, value]) => [name.toLowerCase(), value.trim()]),
+    Object.entries(options[action].headers).map(([name, value]) => [name.toLowerCase(), value.trim()]),
   );
   if (Object.keys(fields).length + Object.keys(headers).length === 0) return null;
   return canonicalJson({ fields: sourceValue(fields), headers });

@@ -1,0 +1,12 @@
+/** What decides where requests arrive, besides the target's key: asked about when it changes while members are held. */
+
+/**
+ * Canonical texts: a run is parked before anything is sent where one of them is not what it was when the target was last sent
+ * to (migrations/0002, retl.moved). The journal keeps their hashes only.
+ */
+export interface Route {
+  /** By which credentials requests go, as the settings write it: secrets by reference, so that a rotation changes nothing. */
+  readonly credentials: string;
+  /** Where removals go. */
+  readonly removals: string;
+}
