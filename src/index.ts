@@ -70,6 +70,7 @@ export type {
   Writer,
   WriterContext,
 } from './destinations/port.ts';
+export type { Route } from './destinations/route.ts';
 // Errors: one table of codes, each with its meaning, its remedy and what a caller may do about it.
 export {
   ERROR_CODES,
@@ -93,6 +94,7 @@ export {
   MIRROR_WORKFLOW,
   type MirrorInput,
   type MirrorResult,
+  type MovedCode,
   mirrorWorkflowId,
   type Outcome,
   type Parked,
