@@ -546,7 +546,7 @@ function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last 
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
 function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false, p_last_copy_decides boolean DEFAULT false, p_credentials bytea DEFAULT NULL::bytea, p_removal_route bytea DEFAULT NULL::bytea)
-  returns jsonb, language plpgsql, security definer, body sha256:c9246c55b3d820ee6b0969ab68d2545c850e12351f2d46d5db23bc4fe9a1bad2
+  returns jsonb, language plpgsql, security definer, body sha256:0fc597636f07d7d0c993af3e9afda40103cb3dae623120091fac95ab8d546fa5
 function retl.adopt_abandoned(p_run bigint, p_age_ms bigint, p_closed_holder text, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text)
   returns boolean, language plpgsql, security definer, body sha256:89de19a06aad52f65dd3b20bb5f1fe1802e50e22bb992591b5155e9a7cb48b8a
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)

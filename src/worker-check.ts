@@ -12,7 +12,7 @@ import { consistently } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { type Standing, standingOf } from './journal/standing.ts';
 import { requireBaseline, requireOwnTarget, requireStrategy } from './planning/admissible.ts';
-import { movedOf } from './planning/make-plan.ts';
+import { movedOf } from './planning/moved.ts';
 import { tellPlan } from './planning/tell-plan.ts';
 import { checkIndexes } from './worker-check-indexes.ts';
 import { withJournal } from './worker-journal.ts';

@@ -5,7 +5,6 @@
 
 import { RetlError } from '../domain/errors.ts';
 import { identityHashInput } from '../domain/folding.ts';
-import type { MovedCode } from '../domain/messages.ts';
 import {
   guardOf,
   type OpenRunPlan,
@@ -37,6 +36,7 @@ import { requireBaseline, requireOwnTarget, requireStrategy } from './admissible
 import { DesiredSet } from './desired-set.ts';
 import { sha256Hex, shownDigest } from './hash.ts';
 import { MemberTable } from './member-table.ts';
+import { movedOf } from './moved.ts';
 import { RowFailures } from './row-failures.ts';
 import { compileRow, keyTypes, type LoadProjection, type MemberForm, rowReader } from './row-reader.ts';
 import { ShownMembers, tellPlanned } from './shown-members.ts';
@@ -149,14 +149,6 @@ function guardOfOpen(open: OpenRun): PlanGuard | null {
   if (parked !== null) return parked.verdict === 'approved' ? null : { kind: 'holds', code: parked.code };
   const replaced = open.replacesUnknown ? 'unknown' : 'known';
   return planned !== null && phase === 'guard' ? guardOf(planned, safety, replaced, open.moved) : null;
-}
-
-/** As retl.moved decides (migrations/0002). */
-export function movedOf(before: RouteHashes | null, now: RouteHashes | null): MovedCode | null {
-  if (before === null || now === null) return null;
-  const sameCredentials = before.credentials.equals(now.credentials);
-  if (before.removals.equals(now.removals)) return sameCredentials ? null : 'credentials-changed';
-  return sameCredentials ? 'removals-moved' : 'route-changed';
 }
 
 /** As the first run records it (activities/init.ts), and retl.plan takes it. `isVouched`: by words that are of this target. */

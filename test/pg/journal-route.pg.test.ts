@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decide } from '../../src/journal/approvals.ts';
 import { type AdmitRequest, guard } from '../../src/journal/runs.ts';
 import { standingOf } from '../../src/journal/standing.ts';
-import { movedOf } from '../../src/planning/make-plan.ts';
+import { movedOf } from '../../src/planning/moved.ts';
 import { GuardScene, HELD, members, question } from '../support/guard-scene.ts';
 import { ScriptedRun } from '../support/journal-run.ts';
 
