@@ -28,12 +28,13 @@ export interface CommandText {
   readonly examples: readonly (readonly [line: string, meaning: string])[];
 }
 
-export function newCommand(text: CommandText, action: Action): Command {
+/** @param readsDev `false` for the command that starts the development servers, and is not led by earlier ones. */
+export function newCommand(text: CommandText, action: Action, readsDev = true): Command {
   const command = new Command(text.name).summary(text.summary).description(text.description);
   addSharedOptions(command);
   command.addHelpText('after', `\nExamples:\n${exampleLines(text.examples).join('\n')}`);
   return command.action(async () => {
-    process.exitCode = await perform(command, action);
+    process.exitCode = await perform(command, action, readsDev);
   });
 }
 
@@ -51,7 +52,7 @@ function lineOf(command: Command): readonly Command[] {
   return command.parent === null ? [command] : [...lineOf(command.parent), command];
 }
 
-async function perform(command: Command, action: Action): Promise<ExitCode> {
+async function perform(command: Command, action: Action, readsDev: boolean): Promise<ExitCode> {
   const options: Invocation['options'] = Object.fromEntries(
     lineOf(command).flatMap((one) => Object.entries(one.opts())),
   );
@@ -61,7 +62,7 @@ async function perform(command: Command, action: Action): Promise<ExitCode> {
     color: isColored(command),
   });
   try {
-    const project = await openProject(textIn(options.project), textIn(options.env));
+    const project = await openProject(textIn(options.project), textIn(options.env), readsDev);
     if (project.environment !== null) output.note(output.style('dim', `Environment ${project.environment}`));
     return await action({ output, project, args: command.args, options });
   } catch (error) {

@@ -11,14 +11,11 @@ import { findProject, loadBase } from '../config/load.ts';
 import type { BaseSettings } from '../config/load-base.ts';
 import { ENVIRONMENT_NAME } from '../config/project-schema.ts';
 import { inProjectFile, resolveText, type SecretAccess, secretsOf } from '../config/secrets.ts';
-import { InvalidProject } from './failures.ts';
+import { devEnvFile, isDevRunning } from './dev-env.ts';
+import { EXIT } from './exit-codes.ts';
+import { InvalidProject, Refusal } from './failures.ts';
 
 export const ENV_FILE = '.env';
-
-/** Written by `retl dev` while it runs, for the commands of the same environment: others must not end up there. */
-export function devEnvFile(environment: string | null): string {
-  return join('.retl', environment === null ? 'dev.env' : `dev.${environment}.env`);
-}
 
 export interface Project {
   readonly dir: string;
@@ -35,8 +32,13 @@ export interface Project {
  * @param named `--project`; otherwise the nearest folder upwards that holds `retl.yaml`, else this one.
  * @param chosen `--env`; otherwise `RETL_ENV`, also from `.env`. It is left in the variable, where processes that are
  *   started from here find it.
+ * @param readsDev `false` for whoever starts the servers itself. @throws Refusal where a file cannot be read
  */
-export async function openProject(named: string | undefined, chosen?: string): Promise<Project> {
+export async function openProject(
+  named: string | undefined,
+  chosen?: string,
+  readsDev = true,
+): Promise<Project> {
   const dir = named === undefined ? ((await findProject(process.cwd())) ?? process.cwd()) : resolve(named);
   const shared = await variablesOf(join(dir, ENV_FILE));
   const environment = chosenEnvironment({
@@ -45,7 +47,8 @@ export async function openProject(named: string | undefined, chosen?: string): P
   process.env[ENVIRONMENT_VARIABLE] = environment ?? '';
   const isName = environment !== null && ENVIRONMENT_NAME.test(environment);
   const envFiles = isName ? [`${ENV_FILE}.${environment}`, ENV_FILE] : [ENV_FILE];
-  const read = isName || environment === null ? [...envFiles, devEnvFile(environment)] : envFiles;
+  const hasDev = readsDev && (isName || environment === null) && (await isDevRunning(dir));
+  const read = hasDev ? [...envFiles, devEnvFile(environment)] : envFiles;
   const found = await variablesIn(dir, read);
   const fromFiles = new Set(Object.keys(found).filter((name) => process.env[name] === undefined));
   for (const name of fromFiles) process.env[name] = found[name];
@@ -67,7 +70,18 @@ async function variablesIn(dir: string, files: readonly string[]): Promise<Varia
 type Variables = { readonly [name: string]: string | undefined };
 
 async function variablesOf(file: string): Promise<Variables> {
-  return parseEnv(await readFile(file, 'utf8').catch(() => ''));
+  try {
+    return parseEnv(await readFile(file, 'utf8'));
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+    if (error.code === 'ENOENT') return {};
+    throw new Refusal(
+      EXIT.usage,
+      'env-file-unreadable',
+      `${file} is there and cannot be read (${String(error.code)}).`,
+      'Run this command as the user whom the file belongs to, or let this one read it; remove the file if nobody needs it.',
+    );
+  }
 }
 
 /**

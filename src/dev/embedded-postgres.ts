@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { type GuardedChild, spawnGuarded } from './guarded-child.ts';
-import { freePort, freePortFrom } from './ports.ts';
+import { freePort } from './ports.ts';
 import { findPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts';
 import { commandOf, endProcess } from './processes.ts';
 import { handOver, type Identity, type Launch, launchFor, serverIdentity } from './unprivileged.ts';
@@ -29,6 +29,8 @@ export interface EmbeddedPostgres {
   readonly pid: number;
   /** `postgres://…` of the superuser, database `postgres`. */
   readonly adminUrl: string;
+  /** Resolves when the server has ended, whether it was stopped or not. */
+  readonly exited: Promise<unknown>;
   /** Fast shutdown: open connections are ended. Removes the folder of a throw-away server. */
   stop(): Promise<void>;
 }
@@ -36,8 +38,8 @@ export interface EmbeddedPostgres {
 export type PostgresOptions =
   /** For tests: a temporary folder, no password, no fsync; gone at the end. */
   | { readonly kind: 'throw-away' }
-  /** Keeps its data in `folder`; `port` is where it would like to listen. */
-  | { readonly kind: 'kept'; readonly folder: string; readonly port: number };
+  /** Keeps its data in `folder`; `choosePort` says where it is to listen, and is asked again where somebody was quicker. */
+  | { readonly kind: 'kept'; readonly folder: string; readonly choosePort: () => Promise<number> };
 
 interface Cluster {
   /** The PGDATA folder. */
@@ -69,7 +71,7 @@ export async function startEmbeddedPostgres(options: PostgresOptions): Promise<E
     return startServer(binaries, cluster, () => freePort());
   }
   const cluster = await keptCluster(binaries, identity, options.folder);
-  return startServer(binaries, cluster, () => freePortFrom(options.port));
+  return startServer(binaries, cluster, options.choosePort);
 }
 
 async function throwAwayCluster(binaries: PostgresBinaries, identity: Identity | null): Promise<Cluster> {
@@ -221,6 +223,7 @@ function serverHandle(child: GuardedChild, cluster: Cluster, port: number): Embe
   return {
     port,
     pid: child.pid,
+    exited: child.exited,
     adminUrl: `postgres://${credentials}@127.0.0.1:${port}/postgres`,
     async stop() {
       await child.stop();

@@ -19,6 +19,13 @@ export async function freePortFrom(wanted: number, tries = 20): Promise<number> 
   return freePort();
 }
 
+export async function isFree(port: number): Promise<boolean> {
+  return listenOnce(port).then(
+    () => true,
+    () => false,
+  );
+}
+
 function listenOnce(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

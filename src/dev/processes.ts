@@ -43,6 +43,23 @@ export async function startOf(pid: number): Promise<string> {
   );
 }
 
+/** Who listens on a port of the loopback address; `null` where that cannot be told, as of another user's process. */
+export async function listenerOn(port: number): Promise<number | null> {
+  const asked = [
+    ['lsof', '-nP', '-t', `-iTCP:${port}`, '-sTCP:LISTEN'],
+    ['ss', '-Hltnp', `sport = :${port}`],
+  ] as const;
+  for (const [program, ...args] of asked) {
+    const said = await run(program, args, { timeout: 5_000 }).then(
+      ({ stdout }) => stdout,
+      () => '',
+    );
+    const pid = /^(\d+)$/m.exec(said)?.[1] ?? /pid=(\d+)/.exec(said)?.[1];
+    if (pid !== undefined) return Number(pid);
+  }
+  return null;
+}
+
 /** Ends a left-over process politely, then not; `true` once it is gone. */
 export async function endProcess(pid: number, signal: NodeJS.Signals, withinMs: number): Promise<boolean> {
   for (const attempt of [signal, 'SIGKILL'] as const) {

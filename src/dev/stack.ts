@@ -8,6 +8,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Client } from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts';
+import { keepPort, portFor } from './kept-port.ts';
 import { lockStack, type StackLock } from './stack-lock.ts';
 import { startTemporalServer, type TemporalServer } from './temporal-server.ts';
 
@@ -23,14 +24,8 @@ const APPROVER_ROLE = 'retl_approver';
 const READER_ROLE = 'retl_reader';
 
 const JOURNAL_DATABASE = 'retl';
-/** Where the servers would like to listen; the next free port is taken instead of one in use. */
-export const DEFAULT_PORTS: StackPorts = { postgres: 54_329, temporal: 7233, temporalUi: 8233 };
-
-export interface StackPorts {
-  readonly postgres: number;
-  readonly temporal: number;
-  readonly temporalUi: number;
-}
+/** Where Temporal would like to listen; the next free port is taken instead of one in use. PostgreSQL's is kept (kept-port.ts). */
+const TEMPORAL_PORTS = { grpc: 7233, ui: 8233 };
 
 export interface StackOptions {
   /** The project's folder. */
@@ -39,9 +34,16 @@ export interface StackOptions {
   readonly dataDir: string;
   /** `false`: starts from nothing and leaves nothing. */
   readonly keepData: boolean;
-  readonly ports?: StackPorts;
+  /** Called once the folder is this process's, before a server starts. */
+  readonly locked?: () => Promise<void>;
   /** Told before anything slow. */
   readonly notice?: (message: string) => void;
+}
+
+export interface LostServer {
+  readonly name: 'PostgreSQL' | 'Temporal';
+  /** Its last words. */
+  readonly logFile: string;
 }
 
 export interface DevStack {
@@ -52,6 +54,8 @@ export interface DevStack {
   /** Superuser, database `postgres`. */
   readonly adminUrl: string;
   readonly temporal: TemporalServer;
+  /** Resolves when a server has ended; also when it was stopped. */
+  readonly lost: Promise<LostServer>;
   /** Makes a database with an owner role of the same name, where they do not exist; returns the owner's URL. */
   createDatabase(name: string): Promise<string>;
   /** Stops both servers; safe to call more than once. */
@@ -66,6 +70,7 @@ export async function startDevStack(options: StackOptions): Promise<DevStack> {
   const started: { stop(): Promise<void> }[] = [];
   const stop = once(() => stopAll(started, lock, dataDir, options.keepData));
   try {
+    await options.locked?.();
     const { postgres, temporal } = await startServers(options, dataDir, lock, started);
     const secret = new URL(postgres.adminUrl).password;
     await onServer(postgres.adminUrl, (client) => prepareJournal(client, secret));
@@ -74,6 +79,10 @@ export async function startDevStack(options: StackOptions): Promise<DevStack> {
       workerUrl: roleUrl(postgres, WORKER_ROLE, JOURNAL_DATABASE),
       adminUrl: postgres.adminUrl,
       temporal,
+      lost: Promise.race([
+        lost(postgres, { name: 'PostgreSQL', logFile: join(dataDir, 'postgres', 'postgres.log') }),
+        lost(temporal, { name: 'Temporal', logFile: join(dataDir, 'temporal', 'temporal.log') }),
+      ]),
       createDatabase: (name) => createDatabase(postgres, name),
       stop,
     };
@@ -83,27 +92,32 @@ export async function startDevStack(options: StackOptions): Promise<DevStack> {
   }
 }
 
+async function lost(server: { readonly exited: Promise<unknown> }, which: LostServer): Promise<LostServer> {
+  await server.exited;
+  return which;
+}
+
 async function startServers(
   options: StackOptions,
   dataDir: string,
   lock: StackLock,
   started: { stop(): Promise<void> }[],
 ): Promise<{ postgres: EmbeddedPostgres; temporal: TemporalServer }> {
-  const ports = options.ports ?? DEFAULT_PORTS;
   const folders = { postgres: join(dataDir, 'postgres'), temporal: join(dataDir, 'temporal') };
   if (!options.keepData) await removeData(dataDir);
   const postgres = await startEmbeddedPostgres({
     kind: 'kept',
     folder: folders.postgres,
-    port: ports.postgres,
+    choosePort: () => portFor(dataDir),
   });
   started.push(postgres);
+  if (options.keepData) await keepPort(dataDir, postgres.port);
   await lock.record(postgres.pid);
   const temporal = await startTemporalServer({
     projectFolder: options.projectFolder,
     folder: folders.temporal,
     state: 'file',
-    ports: { grpc: ports.temporal, ui: ports.temporalUi },
+    ports: TEMPORAL_PORTS,
     notice: options.notice ?? (() => undefined),
   });
   started.push(temporal);
@@ -124,7 +138,7 @@ async function stopAll(
 
 /** Only what the servers made: the folder may hold other things. */
 async function removeData(dataDir: string): Promise<void> {
-  for (const name of ['postgres', 'temporal']) {
+  for (const name of ['postgres', 'temporal', 'ports.json']) {
     await rm(join(dataDir, name), { recursive: true, force: true });
   }
 }

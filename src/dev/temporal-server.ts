@@ -22,6 +22,8 @@ export interface TemporalServer {
   /** `null` for a server without UI, or one that was not started here. */
   readonly uiUrl: string | null;
   readonly pid: number | null;
+  /** Resolves when the server has ended, whether it was stopped or not; never of one that was not started here. */
+  readonly exited: Promise<unknown>;
   stop(): Promise<void>;
 }
 
@@ -50,7 +52,13 @@ interface Ports {
 export async function startTemporalServer(options: TemporalOptions): Promise<TemporalServer> {
   const external = options.state === 'memory' ? undefined : process.env.TEMPORAL_ADDRESS;
   if (external !== undefined && external !== '') {
-    return { address: external, uiUrl: null, pid: null, stop: async () => undefined };
+    return {
+      address: external,
+      uiUrl: null,
+      pid: null,
+      exited: new Promise(() => undefined),
+      stop: async () => undefined,
+    };
   }
   const cli = await findTemporalCli(cacheFolder(options.projectFolder), options.notice);
   await mkdir(options.folder, { recursive: true });
@@ -126,6 +134,7 @@ function handle(child: GuardedChild, ports: Ports, options: TemporalOptions): Te
     address: `127.0.0.1:${ports.grpc}`,
     uiUrl: options.state === 'file' ? `http://127.0.0.1:${ports.ui}` : null,
     pid: child.pid,
+    exited: child.exited,
     async stop() {
       await child.stop();
       if (options.state === 'memory') await rm(options.folder, { recursive: true, force: true });

@@ -1,5 +1,8 @@
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { openProject } from '../../src/cli/environment.ts';
+import { lockStack, type StackLock } from '../../src/dev/stack-lock.ts';
 import { createTestProject, type TestProject } from '../support/project.ts';
 import { retl } from './support.ts';
 
@@ -9,6 +12,7 @@ environments: { staging: {}, production: { journal: { url: "\${env:CASE_LIVE}" }
 `;
 
 let project: TestProject;
+let running: StackLock;
 let before: NodeJS.ProcessEnv;
 beforeEach(async () => {
   before = { ...process.env };
@@ -20,6 +24,7 @@ beforeEach(async () => {
     '.retl/dev.env': 'CASE_DEV=base\n',
     '.retl/dev.staging.env': 'CASE_DEV=staging\n',
   });
+  running = await lockStack(join(project.folder, '.retl', 'dev'));
 });
 afterEach(async () => {
   for (const name of Object.keys(process.env)) if (!Object.hasOwn(before, name)) delete process.env[name];
@@ -50,6 +55,27 @@ test('without a choice there are the shared variables alone', async () => {
 test('what `retl dev` has left for one environment does not reach another', async () => {
   const { secrets } = await openProject(project.folder, 'production');
   expect(secrets.env.CASE_DEV).toBeUndefined();
+});
+
+test('what `retl dev` has left counts while it runs: not after it, not after it was killed, and not for itself', async () => {
+  const { secrets } = await openProject(project.folder, undefined, false);
+  expect(secrets.env.CASE_DEV).toBeUndefined();
+  await running.release();
+  expect((await openProject(project.folder)).secrets.env.CASE_DEV).toBeUndefined();
+  await project.write('.retl/dev/stack.lock', JSON.stringify({ pid: 1, start: 'never', children: [] }));
+  expect((await openProject(project.folder)).secrets.env.CASE_DEV).toBeUndefined();
+});
+
+test('a file of variables that is there and cannot be read is an error that names it, and no empty file', async () => {
+  await rm(join(project.folder, '.retl/dev.env'));
+  await mkdir(join(project.folder, '.retl/dev.env'));
+  await expect(openProject(project.folder)).rejects.toThrow(/\.retl\/dev\.env is there and cannot be read/);
+  await running.release();
+  await rm(join(project.folder, '.env'));
+  await mkdir(join(project.folder, '.env'));
+  const told = await retl(['status'], { cwd: project.folder });
+  expect({ code: told.code, stdout: told.stdout }).toEqual({ code: 2, stdout: '' });
+  expect(told.stderr).toContain(`${join(project.folder, '.env')} is there and cannot be read (EISDIR).`);
 });
 
 test('--env goes before RETL_ENV, which goes before that of .env', async () => {

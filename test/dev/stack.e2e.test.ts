@@ -5,11 +5,14 @@ import { Client } from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/dev/embedded-postgres.ts';
 import { spawnGuarded } from '../../src/dev/guarded-child.ts';
+import { keepPort, portFor } from '../../src/dev/kept-port.ts';
+import { freePortFrom } from '../../src/dev/ports.ts';
 import { commandOf, startOf } from '../../src/dev/processes.ts';
 import { lockStack } from '../../src/dev/stack-lock.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const PORT = 54_400;
+const choosePort = () => freePortFrom(PORT);
 
 let folder: string;
 beforeEach(async () => {
@@ -55,7 +58,7 @@ test('a server whose parent is killed ends by itself, and the next start finds t
   const { line, pid, ended } = await inProcess(`
     const { startEmbeddedPostgres } = await import(${JSON.stringify(join(ROOT, 'src/dev/embedded-postgres.ts'))});
     const { Client } = (await import('pg')).default;
-    const server = await startEmbeddedPostgres({ kind: 'kept', folder: ${JSON.stringify(folder)}, port: ${PORT} });
+    const server = await startEmbeddedPostgres({ kind: 'kept', folder: ${JSON.stringify(folder)}, choosePort: async () => ${PORT} });
     const client = new Client({ connectionString: server.adminUrl });
     await client.connect();
     await client.query('create table kept as select 42 as answer');
@@ -65,7 +68,7 @@ test('a server whose parent is killed ends by itself, and the next start finds t
   process.kill(pid, 'SIGKILL');
   await ended;
   expect(await isGone(Number(line))).toBe(true);
-  const server = await startEmbeddedPostgres({ kind: 'kept', folder, port: PORT });
+  const server = await startEmbeddedPostgres({ kind: 'kept', folder, choosePort });
   try {
     expect(await ask(server.adminUrl, 'select answer from kept')).toEqual([{ answer: 42 }]);
   } finally {
@@ -76,7 +79,7 @@ test('a server whose parent is killed ends by itself, and the next start finds t
 test('half a cluster from an interrupted first start is made anew', async () => {
   await mkdir(join(folder, 'data.making', 'data', 'base'), { recursive: true });
   await writeFile(join(folder, 'data.making', 'data', 'PG_VERSION'), '18\n');
-  const server = await startEmbeddedPostgres({ kind: 'kept', folder, port: PORT });
+  const server = await startEmbeddedPostgres({ kind: 'kept', folder, choosePort });
   try {
     expect(await ask(server.adminUrl, 'select 1 as one')).toEqual([{ one: 1 }]);
   } finally {
@@ -85,30 +88,44 @@ test('half a cluster from an interrupted first start is made anew', async () => 
 });
 
 test('a pid file whose process is now another program does not keep the server from starting', async () => {
-  const first = await startEmbeddedPostgres({ kind: 'kept', folder, port: PORT });
+  const first = await startEmbeddedPostgres({ kind: 'kept', folder, choosePort });
   await first.stop();
   const file = join(folder, 'data', 'postmaster.pid');
   // This very process lives and is no PostgreSQL server.
   await writeFile(file, `${process.pid}\n${join(folder, 'data')}\n0\n${PORT}\n\n127.0.0.1\n`);
-  const second = await startEmbeddedPostgres({ kind: 'kept', folder, port: PORT });
+  const second = await startEmbeddedPostgres({ kind: 'kept', folder, choosePort });
   expect((await readFile(file, 'utf8')).split('\n')[0]).toBe(String(second.pid));
   await second.stop();
 });
 
 test('data of another PostgreSQL version are refused with what to do', async () => {
-  const first = await startEmbeddedPostgres({ kind: 'kept', folder, port: PORT });
+  const first = await startEmbeddedPostgres({ kind: 'kept', folder, choosePort });
   await first.stop();
   await writeFile(join(folder, 'data', 'PG_VERSION'), '16\n');
-  await expect(startEmbeddedPostgres({ kind: 'kept', folder, port: PORT })).rejects.toThrow(
+  await expect(startEmbeddedPostgres({ kind: 'kept', folder, choosePort })).rejects.toThrow(
     /PostgreSQL 16.*remove the folder/,
   );
 });
 
 test('a port in use is passed over', async () => {
-  const first = await startEmbeddedPostgres({ kind: 'kept', folder: join(folder, 'a'), port: PORT });
-  const second = await startEmbeddedPostgres({ kind: 'kept', folder: join(folder, 'b'), port: first.port });
+  const first = await startEmbeddedPostgres({ kind: 'kept', folder: join(folder, 'a'), choosePort });
+  const second = await startEmbeddedPostgres({ kind: 'kept', folder: join(folder, 'b'), choosePort });
   expect(second.port).not.toBe(first.port);
   await Promise.all([first.stop(), second.stop()]);
+});
+
+test('the port of a first start is insisted on, and the refusal names who has it', async () => {
+  const server = await startEmbeddedPostgres({ kind: 'kept', folder, choosePort });
+  try {
+    await keepPort(folder, server.port);
+    await expect(portFor(folder)).rejects.toMatchObject({
+      port: server.port,
+      message: expect.stringMatching(/is taken by (another program|process \d+)/),
+    });
+  } finally {
+    await server.stop();
+  }
+  expect(await portFor(folder)).toBe(server.port);
 });
 
 test('a folder has one stack at a time, and the refusal names the process that has it', async () => {

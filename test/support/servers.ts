@@ -94,7 +94,11 @@ async function again<T>(start: () => Promise<T>): Promise<T> {
 }
 
 function startJournal(folder: string, port: number): Promise<EmbeddedPostgres> {
-  return startEmbeddedPostgres({ kind: 'kept', folder: join(folder, 'journal'), port });
+  return startEmbeddedPostgres({
+    kind: 'kept',
+    folder: join(folder, 'journal'),
+    choosePort: async () => port,
+  });
 }
 
 function startTemporal(folder: string, grpc: number): Promise<TemporalServer> {

@@ -1,15 +1,15 @@
 /** `retl dev`: everything a project needs on one machine, until Ctrl-C. */
 
 import { once } from 'node:events';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { rm } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { inProjectFile, resolveText } from '../../config/secrets.ts';
-import type { DevStack } from '../../dev/stack.ts';
+import type { DevStack, LostServer } from '../../dev/stack.ts';
 import type { StackInUse } from '../../dev/stack-lock.ts';
 import { type Invocation, newCommand } from '../command.ts';
+import { devDataDir, devEnvFile, dropDevEnvironments, writeDevEnvironment } from '../dev-env.ts';
 import { DevWorker } from '../dev-worker.ts';
-import { devEnvFile, type Project, readSettings } from '../environment.ts';
+import { type Project, readSettings } from '../environment.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { Refusal } from '../failures.ts';
 import type { Output } from '../output.ts';
@@ -29,13 +29,14 @@ export function devCommand(): Command {
       ],
     },
     dev,
+    false,
   ).option('--fresh', 'begin with empty servers');
 }
 
 async function dev({ output, project, options }: Invocation): Promise<ExitCode> {
   const { journal } = await readSettings(project);
   const stopped = Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
-  const dataDir = join(project.dir, '.retl', 'dev');
+  const dataDir = devDataDir(project.dir);
   const { startDevStack } = await import('../../dev/stack.ts');
   const { stackHolder } = await import('../../dev/stack-lock.ts');
   // Also before --fresh, which would take the data from under servers that run.
@@ -43,24 +44,30 @@ async function dev({ output, project, options }: Invocation): Promise<ExitCode> 
   if (holder !== null) throw inUse(holder);
   if (options.fresh === true) await rm(dataDir, { recursive: true, force: true });
   output.note('Starting PostgreSQL and Temporal …');
-  const stack = await startDevStack({
-    projectFolder: project.dir,
-    dataDir,
-    keepData: true,
-    notice: (message) => output.note(message),
-  });
+  const stack = await startedOrRefused(() =>
+    startDevStack({
+      projectFolder: project.dir,
+      dataDir,
+      keepData: true,
+      locked: () => dropDevEnvironments(project.dir),
+      notice: (message) => output.note(message),
+    }),
+  );
   try {
     const environment = await prepare(stack);
-    await writeDevEnvironment(project, environment);
+    await writeDevEnvironment(project.dir, project.environment, environment);
     announce(output, stack, { environment, file: devEnvFile(project.environment) });
     if (!usesJournalOf(stack, project, { environment, url: journal.url }))
       output.note(
         '`journal.url` of retl.yaml is not RETL_JOURNAL_URL: the worker uses the journal named there.',
       );
     const worker = new DevWorker(output, project, environment);
-    await worker.runUntil(stopped);
+    const end = Promise.race([stopped.then(() => null), stack.lost]);
+    await worker.runUntil(end);
+    const lost = await end;
+    if (lost !== null) throw serverLost(lost);
   } finally {
-    await rm(join(project.dir, devEnvFile(project.environment)), { force: true });
+    await dropDevEnvironments(project.dir);
     output.note('Stopping …');
     await stack.stop();
   }
@@ -74,6 +81,32 @@ function inUse({ folder, process: pid, file }: StackInUse): Refusal {
     `The development servers of ${folder} are in use by process ${pid ?? 'unknown'}.`,
     `Stop it first (Ctrl-C), or remove ${file} if no such process is yours.`,
   );
+}
+
+/** A development stack without its servers is none: what is left of it ends, too. */
+function serverLost({ name, logFile }: LostServer): Refusal {
+  return new Refusal(
+    EXIT.failure,
+    'dev-server-lost',
+    `${name} has ended by itself, and so does everything else. What is kept in .retl/dev is still there.`,
+    `${logFile} may say why; \`retl dev\` starts again.`,
+  );
+}
+
+async function startedOrRefused(start: () => Promise<DevStack>): Promise<DevStack> {
+  const { PortTaken } = await import('../../dev/kept-port.ts');
+  try {
+    return await start();
+  } catch (error) {
+    if (!(error instanceof PortTaken)) throw error;
+    throw new Refusal(
+      EXIT.refused,
+      'dev-port-taken',
+      error.message,
+      'Stop that program (another project’s `retl dev`, perhaps: Ctrl-C there), then start again. `retl dev --fresh` begins with ' +
+        `empty servers on another port; without ${error.file} the data stay, and their tables are new targets.`,
+    );
+  }
 }
 
 type Environment = { readonly [name: string]: string };
@@ -102,15 +135,6 @@ function usesJournalOf(
   } catch {
     return false;
   }
-}
-
-/** For the other commands, in other terminals; readable by its owner alone. */
-async function writeDevEnvironment(project: Project, environment: Environment): Promise<void> {
-  const file = join(project.dir, devEnvFile(project.environment));
-  await mkdir(dirname(file), { recursive: true });
-  const lines = Object.entries(environment).map(([name, value]) => `${name}=${value}\n`);
-  await writeFile(file, lines.join(''), { mode: 0o600 });
-  await writeFile(join(project.dir, '.retl', '.gitignore'), '*\n');
 }
 
 function announce(
