@@ -81,6 +81,9 @@ create table retl.target (
   -- settings of the last run that the guard let through, secrets by reference; null: its adapter has nothing to say.
   credentials retl.sha256,
   removal_route retl.sha256,
+  -- The adapter's word for what an identity means there (its fields, and the columns they stand in), as of the members that are
+  -- held; null: identities speak for themselves, or no run has said.
+  identity_form text,
   created_at timestamptz not null default now(),
   check (num_nulls(baseline, baseline_proof, baseline_at) in (0, 3)),
   check (baseline_proof <> 'unknown' or baseline = 'replace')

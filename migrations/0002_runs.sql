@@ -137,13 +137,20 @@ begin
   end if;
   delete from retl.store where target_id = t.target_id;
   update retl.target set mirror_id = p_mirror, baseline = null, baseline_proof = null, baseline_note = null,
-    baseline_at = null, longest_removal = 0, identity_foldings = '{}',
+    baseline_at = null, longest_removal = 0, identity_foldings = '{}', identity_form = null,
     -- One that owns another target may reach this very place by another key, and hold its fence with good reason.
     former_owners = former_owners || array(select m.name from retl.mirror m where m.mirror_id = t.mirror_id
       and m.name <> all (former_owners) and not exists (select from retl.target o where o.mirror_id = m.mirror_id
         and o.target_id <> t.target_id and not retl.is_unowned(o.target_id)))
     where target_id = t.target_id;
 end
+$$;
+
+-- Whether a target holds anybody, or may: what closed runs had accepted need not be folded into its membership yet.
+create function retl.holds_members(t retl.target) returns boolean
+  language sql stable set search_path = pg_catalog, pg_temp as $$
+  select t.held > 0 or exists (select from retl.run r join retl.batch b using (run_id)
+    where r.target_id = t.target_id and b.state = 'settled' and not b.folded and b.action in ('upsert', 'remove'))
 $$;
 
 -- Opens a run, finds the caller's own, or takes over one whose holder is closed or has let go.
@@ -154,6 +161,7 @@ $$;
 --   {kind: refused, code: strategy-changed, strategy}        the one that the mirror keeps
 --   {kind: refused, code: target-owned, owner}               the mirror that the target belongs to
 --   {kind: refused, code: baseline-missing}              nobody has imported what the target holds, and p_tracked
+--   {kind: refused, code: identity-moved}                what it holds was accepted under another identity form
 -- p_closed_holder is the first run id of a holder that Temporal says is closed. A sealed generation that was sealed
 -- before p_resume_after is not resumed: it comes back as `expired`, to be closed by the caller once what is unresolved in
 -- it has been resolved. So does one whose removals were rejected, or about which nobody answered in time. An exact repeat
@@ -166,7 +174,8 @@ create function retl.admit(
   p_closed_holder text, p_resume_after timestamptz, p_at_finish boolean default false,
   p_on_rejection text default 'stop', p_max_rejections bigint default null, p_max_rejection_share numeric default null,
   p_refresh_after_ms bigint default null, p_tracked boolean default false, p_last_copy_decides boolean default false,
-  p_credentials bytea default null, p_removal_route bytea default null
+  p_credentials bytea default null, p_removal_route bytea default null,
+  p_identity_form text default null
 ) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -232,7 +241,8 @@ begin
     values (p_target_key, m.mirror_id, p_credentials, p_removal_route) on conflict (target_key) do nothing;
   select * into strict t from retl.target where target_key = p_target_key for no key update;
   v_refused := case when t.mirror_id <> m.mirror_id and not retl.is_unowned(t.target_id) then 'target-owned'
-    when p_tracked and (t.baseline is null or t.mirror_id <> m.mirror_id) then 'baseline-missing' end;
+    when p_tracked and (t.baseline is null or t.mirror_id <> m.mirror_id) then 'baseline-missing'
+    when t.identity_form <> p_identity_form and retl.holds_members(t) then 'identity-moved' end;
   if v_refused is not null then
     -- Nothing is left of a refusal: neither a target that nobody has run into, nor a strategy of a name that has never run.
     delete from retl.target where target_id = t.target_id and mirror_id = m.mirror_id
@@ -245,6 +255,8 @@ begin
   end if;
   perform retl.take_target(t, m.mirror_id);
   perform retl.require_membership(t.target_id);
+  update retl.target set identity_form = p_identity_form
+    where target_id = t.target_id and identity_form is distinct from p_identity_form and p_identity_form is not null;
 
   insert into retl.revision (mirror_id, digest, settings) values (m.mirror_id, p_settings_digest, p_settings)
     on conflict (mirror_id, digest) do nothing;

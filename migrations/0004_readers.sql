@@ -39,7 +39,7 @@ grant select on retl.migration, retl.journal, retl.mirror, retl.run, retl.attemp
   retl.log_entry to retl_inspector, retl_approver;
 -- Of the others, the columns that hold none: a column that is added later is not among them by itself.
 grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_inspector, retl_approver;
-grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at)
+grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, identity_form, created_at)
   on retl.target to retl_inspector, retl_approver;
 grant select (batch_id, run_id, action, operations, sending, resends, retry_of, state, request_hash, request_bytes, reason,
     divisible, prepared_epoch, sent_epoch, settled_epoch, prepared_at, sent_at, send_deadline, retry_at, next_poll_at, staged_at, polls, to_add,

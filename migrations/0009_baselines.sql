@@ -18,10 +18,11 @@ grant select (run_id, listed, imported_at) on retl.import to retl_inspector;
 
 -- Opens the run of an import. Where it is refused the caller rolls back: what was looked at is left as it was.
 --
--- Returns jsonb: {kind: opened, run, epoch}, or {kind: refused, code: strategy-changed | target-owned | open-run | baseline-known}.
+-- Returns jsonb: {kind: opened, run, epoch}, or {kind: refused, code: strategy-changed | target-owned | identity-moved | open-run | baseline-known}.
 create function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea,
     p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text, p_listed boolean,
-    p_credentials bytea default null, p_removal_route bytea default null) returns jsonb
+    p_credentials bytea default null, p_removal_route bytea default null,
+    p_identity_form text default null) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_answer jsonb;
@@ -33,7 +34,7 @@ begin
   end if;
   v_answer := retl.admit(p_mirror, 'snapshot-diff', p_target_key, p_settings, p_settings_digest, null, null, 'hold', 0,
     p_max_batch_rows, p_max_request_bytes, false, 'retl', '', 'baseline/' || p_mirror, gen_random_uuid()::text, null,
-    '-infinity');
+    '-infinity', p_identity_form => p_identity_form);
   if v_answer ->> 'kind' = 'refused' then
     return v_answer;
   end if;

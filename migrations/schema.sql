@@ -478,6 +478,7 @@ create table retl.target (
   former_owners text[] not null default '{}'::text[],
   credentials retl.sha256,
   removal_route retl.sha256,
+  identity_form text,
   created_at timestamp with time zone not null default now(),
   constraint target_baseline_check CHECK ((baseline = ANY (ARRAY['new-empty'::text, 'tracked'::text, 'replace'::text]))),
   constraint target_baseline_proof_check CHECK ((baseline_proof = ANY (ARRAY['verified'::text, 'attested'::text, 'unknown'::text]))),
@@ -545,8 +546,8 @@ function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last 
   returns void, language plpgsql, security definer, body sha256:ddf0b26e2d9eb22556ee523462182a3f2ee025743f2b8acbd81dabbef7cf56f2
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
-function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false, p_last_copy_decides boolean DEFAULT false, p_credentials bytea DEFAULT NULL::bytea, p_removal_route bytea DEFAULT NULL::bytea)
-  returns jsonb, language plpgsql, security definer, body sha256:0fc597636f07d7d0c993af3e9afda40103cb3dae623120091fac95ab8d546fa5
+function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false, p_last_copy_decides boolean DEFAULT false, p_credentials bytea DEFAULT NULL::bytea, p_removal_route bytea DEFAULT NULL::bytea, p_identity_form text DEFAULT NULL::text)
+  returns jsonb, language plpgsql, security definer, body sha256:3e6578696478bc749163185f493ec01dc2a9e2047244c84b55385885e5c79a54
 function retl.adopt_abandoned(p_run bigint, p_age_ms bigint, p_closed_holder text, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text)
   returns boolean, language plpgsql, security definer, body sha256:89de19a06aad52f65dd3b20bb5f1fe1802e50e22bb992591b5155e9a7cb48b8a
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
@@ -619,6 +620,8 @@ function retl.held_by(p_target bigint, p_identity bytea, OUT sequence bigint, OU
   returns record, language plpgsql, stable, security definer, body sha256:33c0977d2e62f9967369fd053aade131fe4556d07b2e0f21f40b933736f89c3b
 function retl.hold_compaction(p_index text, p_position bigint)
   returns jsonb, language plpgsql, security definer, body sha256:94da939d12014b0aa18c7a248d3cef10b7d7305f618b75ad5c0dc562fc416b41
+function retl.holds_members(t retl.target)
+  returns boolean, language sql, stable, body sha256:f515ea3ed4fd961ae7d9d7f47c6cdc971ef3ee113c029d1b73de46034cd30265
 function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea)
   returns bigint, language plpgsql, body sha256:047bc3889f4f657201ae93278664bb92a9f15b31932cf48f41e1c61899e6c855
 function retl.is_abandoned(r retl.run, p_age_ms bigint)
@@ -661,8 +664,8 @@ function retl.note_poll(p_run bigint, p_epoch bigint, p_batch bytea, p_code text
   returns void, language plpgsql, security definer, body sha256:bdc6ac279acf3ef57a1a9f1d4801d8baf0756c83f0ed201710ea43625709ef59
 function retl.note_wait(p_run bigint, p_epoch bigint, p_kind text, p_code text, p_batch bytea, p_ms bigint)
   returns void, language plpgsql, security definer, body sha256:964d430eac557e3b5dd15b0f2a93b05c30567786e1368c62fd4d11e91e2fe4f1
-function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text, p_listed boolean, p_credentials bytea DEFAULT NULL::bytea, p_removal_route bytea DEFAULT NULL::bytea)
-  returns jsonb, language plpgsql, security definer, body sha256:4233e2a0ba7e0f8a9fba5f61c1fad36f770dd6b57debac087d501575ff5eb744
+function retl.open_import(p_mirror text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_batch_rows integer, p_max_request_bytes bigint, p_by text, p_because text, p_listed boolean, p_credentials bytea DEFAULT NULL::bytea, p_removal_route bytea DEFAULT NULL::bytea, p_identity_form text DEFAULT NULL::text)
+  returns jsonb, language plpgsql, security definer, body sha256:d2900957fae6184e899df36416f56b5ef2f6bd9daa563dbcb331601512c2c0e4
 function retl.operation_table(r retl.run)
   returns text, language sql, immutable, body sha256:ed5ac82088ede9c4e3944a45dc199d03be176ed9ea8e4e90902fe9fef060d8fa
 function retl.plan(p_run bigint, p_epoch bigint)
@@ -762,7 +765,7 @@ function retl.snapshot_header(p_boundary bigint, p_hash bytea)
 function retl.sweep_step(p_rows integer, p_grace_ms bigint)
   returns jsonb, language plpgsql, security definer, body sha256:f4ed4d29022f43195c1e9e7065830e538b09e430e715e63068bf77daf010aa08
 function retl.take_target(t retl.target, p_mirror bigint)
-  returns void, language plpgsql, body sha256:37053fbc536e17456442f65e38d77b96a1145edf9ac14c63a74c77e3db2626bf
+  returns void, language plpgsql, body sha256:f8dec589ff84c5e177af9a92f05e5dae7fe0331427152c395bb5641b622c9bd4
 function retl.thin_step(l retl.leftover, p_rows integer)
   returns void, language plpgsql, body sha256:543e8a47128c0c0d681e78e424f54233020446328dbd285b41f045e49bc80fd2
 function retl.trace_key(p_target bigint, p_key text, p_before bigint, p_limit integer)
@@ -807,7 +810,7 @@ grant select on retl.store to retl_runtime;
 grant select on retl.target to retl_runtime;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.accept_import(bigint,bigint,bytea[],bigint[]) to retl_runtime;
-grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint,boolean,boolean,bytea,bytea) to retl_runtime;
+grant execute on function retl.admit(text,text,text,text,bytea,numeric,bigint,text,bigint,integer,bigint,boolean,text,text,text,text,text,timestamp with time zone,boolean,text,bigint,numeric,bigint,boolean,boolean,bytea,bytea,text) to retl_runtime;
 grant execute on function retl.adopt_abandoned(bigint,bigint,text,text,text,text,text) to retl_runtime;
 grant execute on function retl.apply_uploads(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.attest_empty(text,text,text,text) to retl_runtime;
@@ -835,7 +838,7 @@ grant execute on function retl.mark_staged(bigint,bigint,bytea,text[],text,bigin
 grant execute on function retl.mark_unknown(bigint,bigint,bytea,text) to retl_runtime;
 grant execute on function retl.note_poll(bigint,bigint,bytea,text,bigint) to retl_runtime;
 grant execute on function retl.note_wait(bigint,bigint,text,text,bytea,bigint) to retl_runtime;
-grant execute on function retl.open_import(text,text,text,bytea,integer,bigint,text,text,boolean,bytea,bytea) to retl_runtime;
+grant execute on function retl.open_import(text,text,text,bytea,integer,bigint,text,text,boolean,bytea,bytea,text) to retl_runtime;
 grant execute on function retl.plan(bigint,bigint) to retl_runtime;
 grant execute on function retl.prepare_batches(bigint,bigint,text,bytea[],bigint[],bytea[],bigint[]) to retl_runtime;
 grant execute on function retl.prepare_step(bigint,bigint,text,bytea,bytea,bigint) to retl_runtime;
@@ -892,7 +895,7 @@ grant select (run_id, listed, imported_at) on retl.import to retl_inspector;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_inspector;
 grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_inspector;
 grant select (target_id, attested_at) on retl.attestation to retl_inspector;
-grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_inspector;
+grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, identity_form, created_at) on retl.target to retl_inspector;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_inspector;
 grant execute on function retl.held_by(bigint,bytea) to retl_inspector;
 grant execute on function retl.is_unowned(bigint) to retl_inspector;
@@ -966,7 +969,7 @@ grant select (reference, type, stored_at) on retl.artifact to retl_approver;
 grant select (revision_id, mirror_id, digest, created_at) on retl.revision to retl_approver;
 grant select (sequence, run_id, batch_id, code, recorded_at) on retl.rejection to retl_approver;
 grant select (sequence, run_id, change, held_sequence) on retl.exception to retl_approver;
-grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, created_at) on retl.target to retl_approver;
+grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, identity_form, created_at) on retl.target to retl_approver;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_approver;
 grant execute on function retl.decide(bigint,bytea,text,text,text,text) to retl_approver;
 grant execute on function retl.held_by(bigint,bytea) to retl_approver;

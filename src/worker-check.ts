@@ -11,7 +11,12 @@ import type { MirrorSettings, ProjectSettings } from './domain/settings.ts';
 import { consistently } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
 import { type Standing, standingOf } from './journal/standing.ts';
-import { requireBaseline, requireOwnTarget, requireStrategy } from './planning/admissible.ts';
+import {
+  requireBaseline,
+  requireIdentity,
+  requireOwnTarget,
+  requireStrategy,
+} from './planning/admissible.ts';
 import { movedOf } from './planning/moved.ts';
 import { tellPlan } from './planning/tell-plan.ts';
 import { checkIndexes } from './worker-check-indexes.ts';
@@ -73,12 +78,12 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     logger: setup.logger,
   };
   for (const mirror of chosen) {
-    const { targetKey, route } = boundTo(deps, mirror);
+    const { targetKey, route, identityForm } = placeOf(deps, mirror);
     const standing = hasJournal ? await inJournal((journal) => standingIn(journal, mirror, targetKey)) : null;
     const isKnown = (standing?.target?.proof ?? null) !== null;
     for await (const line of checkMirror(deps, mirror, isKnown)) say(line);
     if (standing === null) continue;
-    const facts = async () => standingFacts(standing, targetKey, mirror);
+    const facts = async () => standingFacts(standing, { targetKey, identityForm }, mirror);
     for await (const line of attempt(mirror.mirror, 'journal', facts)) say(line);
     for (const message of whatWillBeAsked(standing, route))
       say({ kind: 'hint', mirror: mirror.mirror, subject: 'journal', message });
@@ -99,23 +104,27 @@ function standingIn(journal: JournalPool, { mirror }: MirrorSettings, targetKey:
 }
 
 /** What admission would refuse. @throws RetlError */
-function standingFacts(standing: Standing, targetKey: string, settings: MirrorSettings): string {
+function standingFacts(
+  standing: Standing,
+  { targetKey, identityForm }: Omit<Place, 'route'>,
+  settings: MirrorSettings,
+): string {
   requireStrategy(standing, settings);
   requireOwnTarget(standing, settings);
   if (targetKey !== '') requireBaseline(standing, settings);
+  requireIdentity(standing, settings, identityForm);
   if (standing.strategy === null) return 'it has never run';
   return standing.target === null ? 'its target is new' : 'its strategy and its target are its own';
 }
 
+type Place = Pick<BoundDestination, 'targetKey' | 'route' | 'identityForm'>;
+
 /** `''` is nobody's target: a destination that cannot be bound is told of elsewhere. */
-function boundTo(
-  deps: Parameters<typeof bindDestination>[0],
-  settings: MirrorSettings,
-): Pick<BoundDestination, 'targetKey' | 'route'> {
+function placeOf(deps: Parameters<typeof bindDestination>[0], settings: MirrorSettings): Place {
   try {
     return bindDestination(deps, settings);
   } catch {
-    return { targetKey: '', route: null };
+    return { targetKey: '', route: null, identityForm: '' };
   }
 }
 

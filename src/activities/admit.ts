@@ -54,6 +54,8 @@ function notAdmitted(mirror: string, refusal: Extract<Admission, { kind: 'refuse
       return new RetlError('run.target-owned', { mirror, owner: refusal.owner });
     case 'baseline-missing':
       return new RetlError('run.baseline-missing', { mirror });
+    case 'identity-moved':
+      return new RetlError('run.identity-moved', { mirror });
     case 'strategy-changed':
       return new RetlError('run.strategy-changed', { mirror, 'its strategy': refusal.strategy });
   }
@@ -97,6 +99,7 @@ export function settledBy(
     onRejection: settings.onRejection,
     refreshAfterMs: settings.refreshAfterMs,
     tracked: settings.baseline.kind === 'tracked',
+    identityForm: destination.identityForm,
   };
 }
 

@@ -6,6 +6,7 @@ import type { ImportRefusal } from '../journal/baseline.ts';
 const REFUSED: { readonly [C in ImportRefusal]: RetlError['code'] } = {
   'strategy-changed': 'run.strategy-changed',
   'target-owned': 'run.target-owned',
+  'identity-moved': 'run.identity-moved',
   'open-run': 'run.baseline-open-run',
   'baseline-known': 'run.baseline-known',
 };

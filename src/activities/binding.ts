@@ -19,6 +19,8 @@ export interface BoundDestination {
   readonly route: RouteHashes | null;
   /** What besides a payload decides how it arrives; empty: nothing. Part of the payload's hash. */
   readonly writeForm: string;
+  /** What an identity means at the target, beyond its own text; empty: nothing. Fixed while it holds members. */
+  readonly identityForm: string;
   /** The mirror's limits, within the provider's. */
   readonly limits: { readonly rows: number; readonly bytes: number; readonly inFlight: number };
 }
@@ -54,12 +56,18 @@ export function bindDestination(
         ? null
         : { credentials: sha256Bytes(route.credentials), removals: sha256Bytes(route.removals) },
     writeForm: adapter.writeForm?.(options) ?? '',
+    identityForm: adapter.identityForm?.(options, identityFields(settings)) ?? '',
     limits: {
       rows: Math.min(settings.batch.rows, capabilities.maxRows),
       bytes: Math.min(settings.batch.bytes, capabilities.maxBytes),
       inFlight: Math.min(settings.batch.inFlight, capabilities.maxInFlight),
     },
   };
+}
+
+/** `null`: the mapping is a module. */
+function identityFields({ mapping }: Pick<MirrorSettings, 'mapping'>): readonly string[] | null {
+  return mapping.kind === 'rules' ? Object.keys(mapping.members[0]?.identity ?? {}) : null;
 }
 
 /**

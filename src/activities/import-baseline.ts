@@ -154,7 +154,7 @@ async function open(
   client: JournalClient,
   deps: Deps,
   settings: MirrorSettings,
-  { targetKey, route, limits }: BoundDestination,
+  { targetKey, route, identityForm, limits }: BoundDestination,
   { word, listed }: ImportedMembers,
 ): Promise<Attempt> {
   const { mirror } = settings;
@@ -163,6 +163,7 @@ async function open(
     mirror,
     targetKey,
     route,
+    identityForm,
     settings: text,
     settingsDigest: sha256Bytes(text),
     maxBatchRows: limits.rows,

@@ -18,10 +18,10 @@ import {
 import { consistently } from '../journal/pool.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import { type Moment, momentOf, type Standing, standingOf } from '../journal/standing.ts';
-import { requireOwnTarget, requireStrategy } from '../planning/admissible.ts';
+import { requireIdentity, requireOwnTarget, requireStrategy } from '../planning/admissible.ts';
 import { ListedSet } from '../planning/listed-set.ts';
 import { MemberTable } from '../planning/member-table.ts';
-import { bindDestination } from './binding.ts';
+import { type BoundDestination, bindDestination } from './binding.ts';
 import type { Dependencies } from './deps.ts';
 import { listedMembers, withListing } from './listing.ts';
 
@@ -35,7 +35,7 @@ export interface VerifyOptions {
   readonly onProgress: (members: number) => void;
 }
 
-/** @throws RetlError `destination.*`, `run.strategy-changed`, `run.target-owned`; JournalError */
+/** @throws RetlError `destination.*`, `run.strategy-changed`, `run.target-owned`, `run.identity-moved`; JournalError */
 export async function verifyBaseline(
   deps: Deps,
   journal: JournalPool,
@@ -44,7 +44,7 @@ export async function verifyBaseline(
 ): Promise<Verification> {
   const bound = bindDestination(deps, settings);
   return withListing(deps, settings, bound, options.signal, async (listing) => {
-    const { standing, before, sequences } = await lookUp(journal, settings, bound.targetKey);
+    const { standing, before, sequences } = await lookUp(journal, settings, bound);
     const set = new ListedSet(bound.capabilities.identityFolding);
     const gone = await holdAll(journal, listing, sequences, set);
     const shown = await tellAll(listing, set, options);
@@ -71,11 +71,16 @@ interface Known {
   readonly sequences: BigUint64Array;
 }
 
-async function lookUp(journal: JournalPool, settings: MirrorSettings, targetKey: string): Promise<Known> {
+async function lookUp(
+  journal: JournalPool,
+  settings: MirrorSettings,
+  { targetKey, identityForm }: BoundDestination,
+): Promise<Known> {
   return consistently(journal, async (db) => {
     const standing = await standingOf(db, settings.mirror, targetKey);
     requireStrategy(standing, settings);
     requireOwnTarget(standing, settings);
+    requireIdentity(standing, settings, identityForm);
     const before = await momentOf(db, settings.mirror);
     const members = new MemberTable();
     if (standing.target !== null) await readHeld(db, standing.target.id, members);

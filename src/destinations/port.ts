@@ -152,8 +152,7 @@ export interface Store {
 /** Field names that one member rule gives: what `preflight` can check before any request. */
 export interface MappedFields {
   readonly identity: readonly string[];
-  /** Without those of the identity. */
-  readonly payload: readonly string[];
+  readonly payload: readonly string[]; // without those of the identity
 }
 
 export interface WriterContext {
@@ -176,8 +175,7 @@ export interface WriterContext {
    * @throws Error where it could not be committed: whatever it tells of must not be done then
    */
   progress(batch: BatchId, value: string): Promise<void>;
-  /** Milliseconds since the epoch; the only clock an adapter may use. */
-  now(): number;
+  now(): number; // ms since the epoch; the only clock an adapter may use
 }
 
 /** Result of looking at a target before the first write. */
@@ -200,12 +198,10 @@ export interface PreflightProblem {
 }
 
 export interface Writer {
-  /** Checks rights and reachability without writing anything; an empty list means ready. */
+  /** Checks rights and reachability without a write; an empty list means ready. */
   preflight(): Promise<readonly PreflightProblem[]>;
-  /** Is the target new and empty? */
-  checkEmpty(): Promise<EmptyCheck>;
-  /** Opens the provider session of a run (and takes the fence, where there is one). */
-  init(): Promise<StepOutcome>;
+  checkEmpty(): Promise<EmptyCheck>; // is the target new and empty?
+  init(): Promise<StepOutcome>; // opens the provider session of a run (and takes the fence, where there is one)
   /** Finds out what became of an `init` whose answer was lost, or is pending; must never open a second session. */
   reconcileInit(receipt?: Receipt | null): Promise<StepFound>;
   /** Rejoins the session of an earlier attempt, before anything is sent in it; must never open a second one. */
@@ -287,8 +283,12 @@ export interface DestinationAdapter<Connection = unknown, Options = unknown> {
   writeForm?(options: Options): string;
   /** Pure. `written`: the connection as configured, secrets by reference. Absent: the key says all of it. */
   route?(connection: Connection, options: Options, written: { readonly [key: string]: unknown }): Route;
-  /** Pure: how a request body is framed. */
-  frame(action: Action, options: Options): RequestFrame;
+  /**
+   * Pure: canonical text of where the target keeps the fields of identities (`null`: of a module). While members are held that were
+   * accepted under another one, runs are refused: stored removals would not fit, or would hit others. Absent or empty: nowhere.
+   */
+  identityForm?(options: Options, identity: readonly string[] | null): string;
+  frame(action: Action, options: Options): RequestFrame; // pure: how a request body is framed
   /** Cross-checks options against the names of the mapped fields; returns problems in words. */
   checkFields(options: Options, identity: readonly string[], payload: readonly string[]): readonly string[];
   /** Pure: what is valid, but will probably not do what its author expects; in words, with the remedy. Shown by `retl check`. */

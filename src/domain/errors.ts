@@ -164,6 +164,13 @@ export const ERROR_CODES = {
       'Give the references back what they gave, and let the run complete or abort it; or let it pass `resume_max_age`: then it is closed, and the new target begins with its own baseline.',
     recourse: 'fix',
   },
+  'run.identity-moved': {
+    meaning:
+      'The target holds members accepted under other identity fields or columns: removals would fail, or hit others. Nothing was sent.',
+    remedy:
+      'Give fields and columns their old names back; else let the mirror as it was remove everybody first (an empty snapshot, approved), or use another table.',
+    recourse: 'fix',
+  },
   'run.strategy-changed': {
     meaning: 'A mirror keeps its strategy for life.',
     remedy: 'Restore the strategy, or give the mirror a new name and target.',

@@ -54,6 +54,8 @@ export interface AdmitRequest {
   readonly tracked?: boolean;
   /** Absent or `null`: the target's key says all of it. */
   readonly route?: RouteHashes | null;
+  /** The adapter's word for what an identity means at the target; absent or empty: identities speak for themselves. */
+  readonly identityForm?: string;
 }
 
 export type Admission =
@@ -64,7 +66,9 @@ export type Admission =
   /** The target belongs to another mirror. */
   | { readonly kind: 'refused'; readonly code: 'target-owned'; readonly owner: string }
   /** Nobody has imported what the target holds. */
-  | { readonly kind: 'refused'; readonly code: 'baseline-missing' };
+  | { readonly kind: 'refused'; readonly code: 'baseline-missing' }
+  /** What the target holds was accepted under another {@link AdmitRequest.identityForm}. */
+  | { readonly kind: 'refused'; readonly code: 'identity-moved' };
 
 /** `fresh`: a new run; `held`: the caller's own; `sealed`: to be continued; the others are to be closed first. */
 export type Resume = 'fresh' | 'held' | 'sealed' | 'discard' | 'expired' | 'guard-rejected' | 'guard-expired';
@@ -74,7 +78,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
   const limits = r.onRejection ?? { kind: 'stop' };
   const tolerated = limits.kind === 'tolerate' ? limits : null;
   const answer = object(
-    await call(db, `retl.admit(${Array.from({ length: 27 }, (_, n) => `$${n + 1}`).join(',')})`, [
+    await call(db, `retl.admit(${Array.from({ length: 28 }, (_, n) => `$${n + 1}`).join(',')})`, [
       r.mirror,
       r.strategy,
       r.targetKey,
@@ -102,6 +106,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
       r.lastCopyDecides ?? false,
       r.route?.credentials ?? null,
       r.route?.removals ?? null,
+      r.identityForm || null,
     ]),
   );
   switch (answer.kind) {
@@ -131,7 +136,8 @@ function refusal(answer: Row): Extract<Admission, { kind: 'refused' }> {
     case 'target-owned':
       return { kind: 'refused', code: 'target-owned', owner: text(answer, 'owner') };
     case 'baseline-missing':
-      return { kind: 'refused', code: 'baseline-missing' };
+    case 'identity-moved':
+      return { kind: 'refused', code: answer.code };
     default:
       return { kind: 'refused', code: 'strategy-changed', strategy: text(answer, 'strategy') };
   }

@@ -27,6 +27,8 @@ export interface ImportRequest {
   readonly because: string;
   /** By the destination itself, and not by a person's file. */
   readonly listed: boolean;
+  /** As that of a run that is admitted. */
+  readonly identityForm?: string;
 }
 
 export type OpenedImport =
@@ -39,14 +41,19 @@ export type OpenedImport =
       readonly other: string | null;
     };
 
-export type ImportRefusal = 'strategy-changed' | 'target-owned' | 'open-run' | 'baseline-known';
+export type ImportRefusal =
+  | 'strategy-changed'
+  | 'target-owned'
+  | 'identity-moved'
+  | 'open-run'
+  | 'baseline-known';
 
 const LONGEST_NAME = 200;
 
 /** @throws JournalError */
 export async function openImport(db: Queryable, r: ImportRequest): Promise<OpenedImport> {
   const answer = object(
-    await call(db, 'retl.open_import($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)', [
+    await call(db, 'retl.open_import($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12)', [
       r.mirror,
       r.targetKey,
       r.settings,
@@ -58,6 +65,7 @@ export async function openImport(db: Queryable, r: ImportRequest): Promise<Opene
       r.listed,
       r.route?.credentials ?? null,
       r.route?.removals ?? null,
+      r.identityForm || null,
     ]),
   );
   if (answer.kind === 'opened')
@@ -99,7 +107,7 @@ export type Attested =
   /** `other` as in {@link OpenedImport}. */
   | {
       readonly kind: 'refused';
-      readonly code: Exclude<ImportRefusal, 'open-run'>;
+      readonly code: Exclude<ImportRefusal, 'open-run' | 'identity-moved'>;
       readonly other: string | null;
     };
 
@@ -109,5 +117,9 @@ export async function attestEmpty(db: Queryable, a: Attestation): Promise<Attest
   const answer = object(await call(db, 'retl.attest_empty($1,$2,$3,$4)', [a.mirror, a.targetKey, ...words]));
   if (answer.kind === 'attested') return { kind: 'attested' };
   const other = textOrNull(answer, 'owner') ?? textOrNull(answer, 'strategy');
-  return { kind: 'refused', code: text(answer, 'code') as Exclude<ImportRefusal, 'open-run'>, other };
+  return {
+    kind: 'refused',
+    code: text(answer, 'code') as Exclude<ImportRefusal, 'open-run' | 'identity-moved'>,
+    other,
+  };
 }

@@ -40,6 +40,8 @@ export interface KnownTarget {
   readonly held: number;
   /** How requests went there last, by hashes; `null`: nobody knows, or the key says all of it. */
   readonly route: RouteHashes | null;
+  /** What identities mean there, as of the members that it holds; `null`: it holds none, or nobody has said. */
+  readonly identityForm: string | null;
   /** Whether a run into it has ever completed. */
   readonly promoted: boolean;
 }
@@ -79,6 +81,9 @@ const MIRROR = 'select mirror_id, strategy from retl.mirror where name = $1';
 const TARGET = `
   select t.target_id, m.name as owner, t.longest_removal, g.key_types, t.baseline_proof as proof,
     t.held, t.credentials, t.removal_route,
+    -- As retl.holds_members (migrations/0002).
+    case when t.held > 0 or exists (select from retl.run r join retl.batch b using (run_id) where r.target_id = t.target_id
+      and b.state = 'settled' and not b.folded and b.action in ('upsert', 'remove')) then t.identity_form end as identity_form,
     exists (select from retl.generation o where o.target_id = t.target_id and o.state in ('promoted', 'superseded')) as promoted
   from retl.target t join retl.mirror m using (mirror_id)
   left join retl.generation g on g.target_id = t.target_id and g.state = 'promoted'
@@ -134,6 +139,7 @@ function knownTarget(row: Row): KnownTarget {
     longestRemoval: number(row, 'longest_removal'),
     keyTypes: textOrNull(row, 'key_types'),
     proof: textOrNull(row, 'proof') as KnownTarget['proof'],
+    identityForm: textOrNull(row, 'identity_form'),
     promoted: flag(row, 'promoted'),
     held: number(row, 'held'),
     route: credentials === null || removals === null ? null : { credentials, removals },

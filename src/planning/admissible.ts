@@ -18,6 +18,12 @@ export function requireOwnTarget({ target }: Standing, { mirror }: Asked): void 
     throw new RetlError('run.target-owned', { mirror, owner: target.owner });
 }
 
+/** @param form of the mirror as it is now; empty: identities speak for themselves. @throws RetlError `run.identity-moved` */
+export function requireIdentity({ target }: Standing, { mirror }: Asked, form: string): void {
+  const held = target?.identityForm ?? '';
+  if (held !== '' && form !== '' && held !== form) throw new RetlError('run.identity-moved', { mirror });
+}
+
 /** @throws RetlError `run.baseline-missing` */
 export function requireBaseline({ target }: Standing, { mirror, baseline }: Asked): void {
   if (baseline.kind === 'tracked' && (target === null || target.proof === null))

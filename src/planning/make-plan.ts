@@ -32,7 +32,7 @@ import { removedHashes } from '../journal/removal-overlap.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import { type OpenRun, type Standing, standingOf, vouchedElsewhere } from '../journal/standing.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
-import { requireBaseline, requireOwnTarget, requireStrategy } from './admissible.ts';
+import { requireBaseline, requireIdentity, requireOwnTarget, requireStrategy } from './admissible.ts';
 import { DesiredSet } from './desired-set.ts';
 import { sha256Hex, shownDigest } from './hash.ts';
 import { MemberTable } from './member-table.ts';
@@ -47,6 +47,8 @@ export interface PlanInput {
   readonly settingsText: string;
   readonly targetKey: string;
   readonly route: RouteHashes | null;
+  /** What identities mean at the target; empty: they speak for themselves. */
+  readonly identityForm: string;
   readonly form: MemberForm;
   /** Bytes of one stored payload, at most. */
   readonly limits: { readonly upsert: number; readonly remove: number };
@@ -58,7 +60,7 @@ export interface PlanInput {
   readonly onProgress: (rows: number) => void;
 }
 
-/** @throws RetlError `source.*`, `data.*`, `run.strategy-changed`, `run.target-owned`, `run.baseline-missing`; JournalError */
+/** @throws RetlError `source.*`, `data.*`, `run.strategy-changed`, `run.target-owned`, `run.baseline-missing`, `run.identity-moved`; JournalError */
 export async function makePlan(journal: JournalPool, input: PlanInput): Promise<Plan> {
   const { settings, targetKey } = input;
   const members = new MemberTable();
@@ -68,6 +70,7 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
     if (!comesFirst(found.openRun, settings)) {
       requireOwnTarget(found, settings);
       requireBaseline(found, settings);
+      requireIdentity(found, settings, input.identityForm);
       if (found.target !== null) await readHeld(db, found.target.id, members);
       if (settings.refreshAfterMs !== null && settings.strategy === 'snapshot-diff') {
         const isStale = found.target && (await acceptedBefore(db, found.target.id, settings.refreshAfterMs));

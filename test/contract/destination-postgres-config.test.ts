@@ -116,6 +116,25 @@ test('the columns that fields are written to are the write form; a name given tw
   expect(form({ a: 'x', b: 'y' })).toBe(form({ b: 'y', a: 'x', c: 'c' }));
 });
 
+test('the columns of identity fields are the identity form, and no part of the target: a table has one owner', () => {
+  const parse = (options: object) => optionsSchema.parse({ table: 't', ...options });
+  const form = (options: object, identity: readonly string[] | null) =>
+    postgresDestination.identityForm?.(parse(options), identity);
+  const plain = form({}, ['b', 'a']);
+  expect(form({ columns: { a: 'a', v: 'w' } }, ['a', 'b'])).toBe(plain);
+  expect(form({ identity: ['a', 'b'] }, null)).toBe(plain);
+  const others = [
+    form({ columns: { a: 'alt' } }, ['a', 'b']),
+    form({ columns: { a: 'b', b: 'a' } }, ['a', 'b']),
+    form({ columns: { c: 'a' } }, ['c', 'b']),
+    form({}, ['a']),
+  ];
+  expect(new Set([plain, ...others]).size).toBe(5);
+  expect([form({}, null), form({ swap: 'replace' }, ['a'])]).toEqual(['', '']);
+  const key = (options: object) => postgresDestination.targetKey(connection(FIELDS), parse(options));
+  expect(key({ columns: { a: 'alt' } })).toBe(key({}));
+});
+
 test('any name survives quoting: what is quoted is read back as it was', () => {
   const names = fc
     .string({ minLength: 1, maxLength: 20, unit: 'grapheme' })

@@ -13,6 +13,7 @@ import {
   type Holder,
   releaseRun,
 } from '../../src/journal/runs.ts';
+import { standingOf } from '../../src/journal/standing.ts';
 import { createTestJournal, stateOf, type TestJournal } from '../support/journal.ts';
 import { admission, holderNamed, rowsOf, ScriptedRun } from '../support/journal-run.ts';
 
@@ -187,6 +188,32 @@ describe('admission', () => {
     expect(await admit(journal.runtime, admission({ mirror: 'other', targetKey }))).toMatchObject({
       code: 'target-owned',
     });
+  });
+
+  test('what identities mean at a target stays as it is while the target holds members, or may', async () => {
+    const as = (identityForm?: string) => ({
+      mirror: 'formed',
+      ...(identityForm === undefined ? {} : { identityForm }),
+    });
+    const refused = { kind: 'refused', code: 'identity-moved' };
+    const close = (run: ScriptedRun) => closeRun(journal.runtime, run.attempt, 'aborted', null);
+    // Nothing is held yet: the newest word counts.
+    await close(await ScriptedRun.open(journal.runtime, as('email')));
+    const run = await ScriptedRun.open(journal.runtime, as('alt'));
+    await run.upToAdditions(rowsOf({ a: '1' }));
+    await run.deliver('upsert');
+    await close(run);
+    expect((await run.record()).held).toBe(0); // accepted, and not folded yet
+    expect(await admit(journal.runtime, admission(as('email')))).toEqual(refused);
+    const { target } = await standingOf(journal.runtime, 'formed', run.request.targetKey);
+    expect(target).toMatchObject({ identityForm: 'alt' });
+    // An adapter that says nothing of it refuses nobody, and takes nothing back.
+    await close(await ScriptedRun.open(journal.runtime, as()));
+
+    await ScriptedRun.whole(journal.runtime, as('alt'), rowsOf({ a: '1', b: '1' }));
+    expect(await admit(journal.runtime, admission(as('email')))).toEqual(refused);
+    await ScriptedRun.whole(journal.runtime, as('alt'), []);
+    expect(await admit(journal.runtime, admission(as('email')))).toMatchObject({ resume: 'fresh' });
   });
 
   test('settings whose digest is not theirs, and missing or impossible limits, are refused', async () => {

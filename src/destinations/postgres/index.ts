@@ -21,7 +21,7 @@ import { canonicalJson } from '../../domain/canonical-json.ts';
 import { ARRAY_FRAME } from '../../domain/request.ts';
 import type { DestinationAdapter } from '../port.ts';
 import { connectionSchema, longestRequestMs, type PostgresConnection } from './connection.ts';
-import { checkFields, optionsSchema, type PostgresOptions, targetTable } from './options.ts';
+import { checkFields, columnOf, optionsSchema, type PostgresOptions, targetTable } from './options.ts';
 import { longestSwapMs, SwapWriter } from './swap-writer.ts';
 import { MAX_IN_FLIGHT, PostgresWriter } from './writer.ts';
 
@@ -54,6 +54,12 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
   writeForm({ columns }) {
     const renamed = Object.entries(columns).filter(([field, column]) => field !== column);
     return renamed.length === 0 ? '' : canonicalJson({ columns: Object.fromEntries(renamed) });
+  },
+  /** A swap removes nobody: what is no member goes with the table's contents. */
+  identityForm(options, identity) {
+    const fields = options.identity ?? identity;
+    if (fields === null || options.swap !== undefined) return '';
+    return canonicalJson(Object.fromEntries(fields.map((field) => [field, columnOf(options, field)])));
   },
   frame: () => ARRAY_FRAME,
   checkFields,
