@@ -5,7 +5,10 @@
 
 /** A member in the target's own words. */
 export interface ListedMember {
-  /** Canonical JSON that stands for the identity at the target: the same for a member, whoever tells of it. */
+  /**
+   * Canonical JSON that stands for the identity at the target: the same for a member, whoever tells of it. A field that is null says
+   * that the target has none there: nobody's member, and not the same as any other such one.
+   */
   readonly identity: string;
   /** A text that is equal where the target holds equal payloads; `null`: it does not say, or not for this member. */
   readonly payload: string | null;

@@ -9,6 +9,16 @@ import { RetlError } from '../domain/errors.ts';
 import type { FieldRule, MappingSettings } from '../domain/settings.ts';
 import type { Column } from '../domain/source-row.ts';
 
+/** Whether a field is null, outside of a string too. */
+const MAY_LACK = /:null[,}]/;
+
+/** Whether the target has told of something that lacks a part of an identity: no member of any mirror. */
+export function lacksIdentity(identity: string): boolean {
+  if (!MAY_LACK.test(identity)) return false;
+  const fields: object = JSON.parse(identity);
+  return Object.values(fields).includes(null);
+}
+
 type Form = 'string' | 'number' | 'boolean';
 
 const NUMBERS: readonly string[] = ['int2', 'int4', 'float4', 'float8', 'oid'];
@@ -33,6 +43,7 @@ export function listedIdentity(
     }
   }
   return (identity) => {
+    if (lacksIdentity(identity)) throw broken('identity-null');
     const listed: unknown = JSON.parse(identity);
     if (typeof listed !== 'object' || listed === null) throw broken('identity-form');
     const fields = Object.entries(listed);

@@ -6,6 +6,7 @@
 import { type Folding, identityHashInput } from '../domain/folding.ts';
 import { sha256Latin1 } from './hash.ts';
 import { HashTable } from './hash-table.ts';
+import { lacksIdentity } from './listed-identity.ts';
 
 const HASH = 8;
 /** A row: hash of the identity, hash of the payload, number of the operation by which it is held, state. */
@@ -55,6 +56,10 @@ export class ListedSet {
 
   /** A member that the target tells of; `sequence` is that of the operation by which the journal holds it. */
   tell({ identity, payload }: TargetsMember): { readonly match: Match; readonly sequence: bigint | null } {
+    if (lacksIdentity(identity)) {
+      this.#counts.unexpected += 1;
+      return { match: 'unexpected', sequence: null };
+    }
     const hash = this.#hashOf(identity);
     const found = this.#rows.find(hash);
     const row = found < 0 ? this.#rows.add(hash) : found;

@@ -2,7 +2,10 @@
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
+import type { PoolClient } from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { openDatabase } from '../../src/destinations/postgres/transaction.ts';
 import { createTarget, remove, startProxy, type Target, upsert } from './destination-postgres-kit.ts';
 
 const PEOPLE = `CREATE TABLE people (id text PRIMARY KEY, name text);
@@ -256,3 +259,24 @@ async function waitingFor(target: Target): Promise<void> {
   };
   await expect.poll(look, { timeout: 5_000, interval: 20 }).not.toEqual([]);
 }
+
+test('a fault of the code is no lost connection: it is thrown, and nothing of its transaction stays', async () => {
+  const target = await createTarget('CREATE TABLE t (id text PRIMARY KEY); GRANT INSERT ON t TO :role;');
+  const database = openDatabase(target.connection(), 1);
+  const { signal } = new AbortController();
+  const after = (fault: (client: PoolClient) => unknown) =>
+    database.transact(signal, async (client) => {
+      await client.query(`INSERT INTO t VALUES ('x')`);
+      await fault(client);
+      return { commit: true, value: null };
+    });
+  await expect(after(() => z.string().parse(null))).rejects.toThrow(z.ZodError);
+  await expect(after(() => JSON.parse('{'))).rejects.toThrow(SyntaxError);
+  const lost = await after((client) =>
+    client.query('SELECT pg_catalog.pg_terminate_backend(pg_catalog.pg_backend_pid())'),
+  );
+  expect(lost.kind).toBe('failed');
+  expect(await target.rows('SELECT * FROM t')).toEqual([]);
+  expect(await after(() => null)).toMatchObject({ kind: 'committed' });
+  await database.close();
+});

@@ -32,9 +32,9 @@ const SOURCE: SourceAdapter = {
 };
 
 /** A table, and a mirror that writes to it. */
-async function createScene(mirror: string, members: Members, type = 'text') {
+async function createScene(mirror: string, members: Members, type = 'text', key = 'PRIMARY KEY') {
   const target = await createTarget(
-    `CREATE TABLE audience (id text PRIMARY KEY, v ${type}, others int DEFAULT 7); GRANT SELECT ON audience TO :role;`,
+    `CREATE TABLE audience (id text ${key}, v ${type}, others int DEFAULT 7); GRANT SELECT ON audience TO :role;`,
   );
   const write = (id: string, v: string) =>
     target.admin.query(
@@ -195,6 +195,26 @@ describe('a target that is compared with the journal', () => {
     });
     await scene.target.admin.query('ALTER TABLE audience RENAME COLUMN v TO w');
     await expect(scene.verify()).rejects.toMatchObject({ code: 'destination.misconfigured' });
+  });
+});
+
+describe('null-key: rows without an identity', () => {
+  test('are unexpected, however many, and no lost connection; they are taken for nobody’s baseline', async () => {
+    const scene = await createScene('nobodys', { a: '1', b: '1' }, 'text', 'UNIQUE');
+    await scene.adopt((await scene.inspect()).digest);
+    await scene.run({ a: '1', b: '1' });
+    await scene.target.admin.query(`INSERT INTO audience VALUES (NULL, '1'), (NULL, '1'), (NULL, '2')`);
+    expect(await scene.verify({ identities: 5 })).toMatchObject({
+      listed: 5,
+      same: 2,
+      unexpected: 3,
+      repeated: 0,
+      identities: { unexpected: [{ id: null }, { id: null }, { id: null }] },
+    });
+    await expect(scene.inspect()).rejects.toMatchObject({
+      code: 'data.baseline-listing',
+      details: { rule: 'identity-null' },
+    });
   });
 });
 

@@ -33,6 +33,16 @@ describe('a listing', () => {
     expect(set.missing(10)).toEqual([2n ** 33n + 1n]);
   });
 
+  test('null-key: what lacks its identity is nobody’s: each is unexpected, and none is a member told twice', () => {
+    const set = new ListedSet([]);
+    set.hold(member('a:null,', 'p'), 1n);
+    const nobody = { identity: '{"id":null,"region":"1"}', payload: 'p' };
+    for (const told of [nobody, nobody])
+      expect(set.tell(told)).toEqual({ match: 'unexpected', sequence: null });
+    expect(set.tell(member('a:null,', 'p')).match).toBe('same');
+    expect(set.counts).toMatchObject({ held: 1, same: 1, unexpected: 2, repeated: 0, missing: 0 });
+  });
+
   test('case-only: where the target folds identities, another spelling is the same member', () => {
     const set = new ListedSet(['case']);
     set.hold(member('A@x', 'p'), 1n);

@@ -1,7 +1,8 @@
 /**
  * What a table holds, read by a cursor, and so from one snapshot. Identities are told as the column writes them (columns.ts:
  * whatever was accepted was written so), payloads as a digest of what the columns hold: a payload of the journal's goes through
- * the same columns before it is compared, so that 0.1 in a column of two digits is 0.10 on both sides.
+ * the same columns before it is compared, so that 0.1 in a column of two digits is 0.10 on both sides. A row whose identity is NULL,
+ * or in part, is told with null there: the mirror has not written it.
  */
 
 import type { PoolClient } from 'pg';
@@ -29,7 +30,7 @@ export type Reading = <T>(
 ) => Promise<T | Exclude<Listed, { kind: 'listed' }>>;
 
 const CURSOR = 'retl_listing';
-const rowSchema = z.object({ identity: z.array(z.string()), payload: z.string().nullable() });
+const rowSchema = z.object({ identity: z.array(z.string().nullable()), payload: z.string().nullable() });
 
 /** Pages go from the transaction to whoever asks for them, one at a time: the cursor waits meanwhile. */
 export function tableListing(
@@ -145,7 +146,7 @@ async function asListed(
   const body = JSON.stringify(rows.map(({ row }) => row));
   const found = await client.query(convertStatement(table), [body]);
   if (identity.length === 0 || found.rows.length !== members.length)
-    throw new Error('the table has told of other members than were asked about');
+    throw new RangeError('the table has told of other members than were asked about');
   return {
     kind: 'listed',
     members: found.rows.map((row, index) => {
@@ -185,6 +186,6 @@ function digestOf(values: readonly string[]): string {
 
 function memberOf(row: unknown, { identity }: ListedTable): ListedMember {
   const { identity: texts, payload } = rowSchema.parse(row);
-  const named = Object.fromEntries(identity.map(({ field }, index) => [field, texts[index] ?? '']));
+  const named = Object.fromEntries(identity.map(({ field }, index) => [field, texts[index] ?? null]));
   return { identity: canonicalJson(named), payload };
 }

@@ -42,6 +42,16 @@ export function sqlstateOf(error: unknown): string | null {
   return error instanceof pg.DatabaseError ? (error.code ?? null) : null;
 }
 
+/**
+ * Whether what the work of a transaction threw is a fault of this code, which another try would not mend: the server's, the driver's and
+ * the network's errors are DatabaseErrors, have a code, or are plain.
+ */
+export function isDefect(error: unknown): boolean {
+  if (!(error instanceof Error)) return true;
+  if (error instanceof pg.DatabaseError || 'code' in error || error instanceof AggregateError) return false;
+  return Object.getPrototypeOf(error) !== Error.prototype;
+}
+
 /** Errors that COMMIT itself reports and that mean: rolled back. 40003 says of itself that nobody knows. */
 const ROLLED_BACK = /^(09|2[0-9A-F]|4(?!0003)|P0)/;
 

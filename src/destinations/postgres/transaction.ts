@@ -8,7 +8,7 @@
 
 import pg from 'pg';
 import { type PostgresConnection, poolConfig } from './connection.ts';
-import { provesRollback, sqlstateOf } from './sqlstate.ts';
+import { isDefect, provesRollback, sqlstateOf } from './sqlstate.ts';
 
 export type TransactionEnd<T> =
   /** COMMIT was acknowledged, as durably as the server is configured to. */
@@ -26,6 +26,7 @@ export type TransactionEnd<T> =
 export type Work<T> = (client: pg.PoolClient) => Promise<{ readonly commit: boolean; readonly value: T }>;
 
 export interface Database {
+  /** @throws what `work` throws as a fault of its own, with nothing applied: a lost connection is told as one, a mistake is not. */
   transact<T>(signal: AbortSignal, work: Work<T>): Promise<TransactionEnd<T>>;
   /** Ends every connection once it is free; safe to call more than once. */
   close(): Promise<void>;
@@ -83,6 +84,7 @@ async function transact<T>(
   const end = await run(client, begin, signal, work);
   const sound = end.kind === 'failed' ? await rollback(client, end.error) : hasEnded(end);
   lease.end(sound);
+  if (end.kind === 'failed' && isDefect(end.error)) throw end.error;
   return end;
 }
 
