@@ -137,7 +137,8 @@ begin
   end if;
   delete from retl.store where target_id = t.target_id;
   update retl.target set mirror_id = p_mirror, baseline = null, baseline_proof = null, baseline_note = null,
-    baseline_at = null, longest_removal = 0, identity_foldings = '{}', identity_form = null,
+    baseline_at = null, longest_removal = 0, identity_foldings = '{}', identity_form = null, credentials = null,
+    removal_route = null,
     -- One that owns another target may reach this very place by another key, and hold its fence with good reason.
     former_owners = former_owners || array(select m.name from retl.mirror m where m.mirror_id = t.mirror_id
       and m.name <> all (former_owners) and not exists (select from retl.target o where o.mirror_id = m.mirror_id

@@ -765,7 +765,7 @@ function retl.snapshot_header(p_boundary bigint, p_hash bytea)
 function retl.sweep_step(p_rows integer, p_grace_ms bigint)
   returns jsonb, language plpgsql, security definer, body sha256:f4ed4d29022f43195c1e9e7065830e538b09e430e715e63068bf77daf010aa08
 function retl.take_target(t retl.target, p_mirror bigint)
-  returns void, language plpgsql, body sha256:f8dec589ff84c5e177af9a92f05e5dae7fe0331427152c395bb5641b622c9bd4
+  returns void, language plpgsql, body sha256:476d22a97ad23da77c44e4b14343f8c94d48b9d7c5f85145d04a25e235e8c488
 function retl.thin_step(l retl.leftover, p_rows integer)
   returns void, language plpgsql, body sha256:543e8a47128c0c0d681e78e424f54233020446328dbd285b41f045e49bc80fd2
 function retl.trace_key(p_target bigint, p_key text, p_before bigint, p_limit integer)

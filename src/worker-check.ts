@@ -77,11 +77,14 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     configuration: configurationOf(setup),
     logger: setup.logger,
   };
+  const places = new Map(project.settings.mirrors.map((m) => [m.mirror, placeOf(deps, m)]));
   for (const mirror of chosen) {
-    const { targetKey, route, identityForm } = placeOf(deps, mirror);
+    const { targetKey, route, identityForm } = places.get(mirror.mirror) ?? placeOf(deps, mirror);
     const standing = hasJournal ? await inJournal((journal) => standingIn(journal, mirror, targetKey)) : null;
     const isKnown = (standing?.target?.proof ?? null) !== null;
     for await (const line of checkMirror(deps, mirror, isKnown)) say(line);
+    const shared = sharedTarget(mirror.mirror, standing, places);
+    if (shared !== null) say(problemOf(mirror.mirror, 'destination', shared));
     if (standing === null) continue;
     const facts = async () => standingFacts(standing, { targetKey, identityForm }, mirror);
     for await (const line of attempt(mirror.mirror, 'journal', facts)) say(line);
@@ -118,6 +121,19 @@ function standingFacts(
 }
 
 type Place = Pick<BoundDestination, 'targetKey' | 'route' | 'identityForm'>;
+
+/** Other mirrors of the project lead to this one's target, which none of them owns: where one does, the journal tells the others. */
+function sharedTarget(
+  mirror: string,
+  standing: Standing | null,
+  places: ReadonlyMap<string, Place>,
+): RetlError | null {
+  const own = places.get(mirror)?.targetKey ?? '';
+  if (own === '' || (standing !== null && standing.target !== null)) return null;
+  const rivals = [...places].filter(([other, { targetKey }]) => other !== mirror && targetKey === own);
+  if (rivals.length === 0) return null;
+  return new RetlError('config.target-shared', { mirror, 'also of': rivals.map(([other]) => other) });
+}
 
 /** `''` is nobody's target: a destination that cannot be bound is told of elsewhere. */
 function placeOf(deps: Parameters<typeof bindDestination>[0], settings: MirrorSettings): Place {

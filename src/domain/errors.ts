@@ -44,6 +44,12 @@ export const ERROR_CODES = {
     remedy: 'Check the name and the folder; `retl check` reads the mirrors that are there.',
     recourse: 'fix',
   },
+  'config.target-shared': {
+    meaning:
+      'Two mirrors of this project have one target, and neither owns it yet: the first that runs gets it, and the other is refused.',
+    remedy: 'Give each mirror a target of its own, or remove the file of the one that is not wanted.',
+    recourse: 'fix',
+  },
   'config.schedule': {
     meaning: 'Temporal refuses the times of a schedule; the schedule is as it was before.',
     remedy: 'Correct `schedule` in the mirror’s file: the server may not know its time zone.',

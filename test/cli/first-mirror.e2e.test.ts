@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { page } from '../docs/pages.ts';
@@ -23,6 +23,29 @@ afterAll(async () => {
 });
 
 const run = (...args: readonly string[]) => retl(args, { cwd: project.folder });
+
+test('two-writers: check names both mirrors of one target that none owns yet', async () => {
+  const text = await readFile(join(project.folder, 'mirrors/example.yaml'), 'utf8');
+  await project.write('mirrors/twin.yaml', text);
+  const codes = async (...names: readonly string[]) => {
+    const { code, stdout } = await run('check', ...names, '--json');
+    const found: { mirror: string; code?: string; message?: string }[] = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    return { code, problems: found.filter((line) => line.code !== undefined) };
+  };
+  const before = await codes();
+  expect(before).toMatchObject({
+    code: 2,
+    problems: [
+      { mirror: 'example', code: 'config.target-shared', message: expect.stringContaining('twin') },
+      { mirror: 'twin', code: 'config.target-shared', message: expect.stringContaining('example') },
+    ],
+  });
+  expect((await codes('twin')).problems).toHaveLength(1);
+  await rm(join(project.folder, 'mirrors/twin.yaml'));
+});
 
 test('what init writes is checked, mirrored and shown, without a word of configuration', async () => {
   const check = await run('check');
