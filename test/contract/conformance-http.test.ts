@@ -39,7 +39,13 @@ function harness(adapter: Adapter, written: Written, faults: Harness['faults'] =
     otherTargets: [
       parsed('http://127.0.0.1:1', full),
       parsed(`${fake.url}/v2`, full),
-      parsed(fake.url, { options: { upsert: { method: 'POST', path: '/audiences/43/members' } } }),
+      parsed(fake.url, {
+        options: {
+          upsert: { method: 'POST', path: '/audiences/43/members' },
+          remove: { method: 'DELETE', path: '/audiences/43/members' },
+        },
+      }),
+      parsed(fake.url, { connection: { account: 'another' } }),
     ],
     unreachable: parsed(gone, full),
     secrets: [TOKEN],

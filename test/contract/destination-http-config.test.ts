@@ -221,7 +221,7 @@ describe('target key', () => {
       key('https://api2.example.com/v1'),
       key('https://api.example.com:444/v1'),
       key('https://api.example.com/v2'),
-      key(API, { upsert: { method: 'POST', path: '/audiences/43/members' } }),
+      key(API, { upsert: { method: 'POST', path: '/audiences/43/members' }, separate_places: true }),
     ];
     expect(new Set(others).size).toBe(others.length);
   });

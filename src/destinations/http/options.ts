@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { headerName, headers } from './header-schema.ts';
 import { asynchronous, lookup } from './job-options.ts';
 import { path, perRequest, perRow, pointer, status } from './option-parts.ts';
+import { partings } from './places.ts';
 import { placeholders } from './url.ts';
 
 export type { PerRequest, PerRow } from './option-parts.ts';
@@ -132,6 +133,12 @@ export const httpOptionsSchema = z
       .refine((read) => placeholders(read.path).length === 0, 'its path must have no placeholders')
       .optional()
       .describe('a read that shows whether the target is empty, by a count or a list in its reply'),
+    separate_places: z
+      .boolean()
+      .default(false)
+      .describe(
+        'true or false; true is your word that the addresses of this mirror differ from that of `upsert` on purpose, ids included',
+      ),
     identity_folding: z
       .array(z.enum(['case', 'nfc', 'nfkc']))
       .default([])
@@ -168,6 +175,13 @@ function* optionProblems(options: HttpOptions): Generator<[readonly PropertyKey[
   }
   if (options.finish !== undefined && placeholders(options.finish.path).length > 0)
     yield [['finish', 'path'], 'must have no placeholders: finishing concerns no single member'];
+  if (!options.separate_places)
+    for (const { at, what, isSure } of partings(options))
+      if (isSure)
+        yield [
+          at,
+          `leads elsewhere than \`upsert\`: ${what}. Name the same place in both; where it is meant, say \`separate_places: true\``,
+        ];
   yield* listProblems(options);
   const { outcomes } = options;
   if (
