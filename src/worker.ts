@@ -29,6 +29,7 @@ import { RetlError } from './domain/errors.ts';
 import { RUN_ATTRIBUTES } from './domain/messages.ts';
 import type { TemporalSettings } from './domain/settings.ts';
 import { temporalPlace } from './domain/temporal-place.ts';
+import { logHead } from './journal/log.ts';
 import { requireSchema } from './journal/migrate.ts';
 import { openJournal } from './journal/pool.ts';
 import { baseline } from './worker-baseline.ts';
@@ -37,6 +38,7 @@ import { indexDependencies, indexVerb } from './worker-index.ts';
 import { IndexWatch } from './worker-index-metrics.ts';
 import { writeEntry } from './worker-log.ts';
 import { installRuntime, JournalWatch } from './worker-metrics.ts';
+import { requireOwnQueue, workerIdentity } from './worker-queue.ts';
 import { configurationOf, DESTINATIONS, SOURCES, type WorkerSetup } from './worker-setup.ts';
 
 /**
@@ -69,6 +71,9 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
   let stopWatching = async () => {};
   try {
     await requireSchema(journal);
+    const { logId } = await logHead(journal);
+    const { namespace } = connection;
+    await requireOwnQueue(connection.native, { namespace, taskQueue: temporal.taskQueue }, logId);
     const dependencies: Dependencies = {
       committed: () => wakeIndexes(indexes.names),
       journal,
@@ -82,7 +87,8 @@ export async function runWorker(setup: WorkerSetup, ready: () => void): Promise<
     };
     const worker = await Worker.create({
       connection: connection.native,
-      namespace: connection.namespace,
+      namespace,
+      identity: workerIdentity(logId),
       taskQueue: temporal.taskQueue,
       ...workflowCode(setup.workflowBundle),
       activities: {

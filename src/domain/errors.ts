@@ -61,6 +61,12 @@ export const ERROR_CODES = {
     remedy: 'Check `temporal` in retl.yaml and TEMPORAL_*; `retl dev` starts a local server.',
     recourse: 'retry',
   },
+  'temporal.queue-shared': {
+    meaning: 'A worker of another journal polls this task queue: each would take up the other’s runs.',
+    remedy:
+      'Give this project a `temporal.task_queue`, or a namespace, of its own; if that worker was stopped for good, start this one in two minutes.',
+    recourse: 'fix',
+  },
   ...METRICS_CODES,
   // source
   'source.connect': {

@@ -96,6 +96,7 @@ const COMPOSITION: { readonly [file: string]: { readonly never: readonly string[
   'worker-metrics.ts': { never: ['client', 'cli', 'dev'] },
   'worker-journal.ts': { never: ['client', 'cli', 'dev', 'activities'] },
   'worker-load.ts': { never: ['client', 'cli', 'dev', 'journal', 'activities'] },
+  'worker-queue.ts': { never: ['client', 'cli', 'dev', 'journal', 'activities'] },
   'worker-setup.ts': { never: ['client', 'cli', 'dev'] },
   'index.ts': { never: ['cli', 'dev'] },
   'worker-bundle.ts': { never: ['client', 'cli', 'dev'] },
