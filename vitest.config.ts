@@ -15,7 +15,7 @@ const LONG = [
   'test/e2e/{schedules,schedules-missed}.temporal.test.ts',
   'test/indexing/{engine,engine-forget,engine-faults}.search.test.ts',
   'test/e2e/{approve,asynchronous,attest,control-phases,deploy,frozen-worker,index-wakes,killed-jobs}.e2e.test.ts',
-  'test/e2e/{lost-parts,maintenance,native-replace,pending-steps,release,resolve,verify}.e2e.test.ts',
+  'test/e2e/{lost-parts,maintenance,native-replace,pending-steps,release,resolve,table-identity,verify}.e2e.test.ts',
 ];
 const POSTGRES = ['test/support/global-setup.ts'];
 

@@ -198,6 +198,23 @@ describe('a target that is compared with the journal', () => {
   });
 });
 
+test('transformed-key: a baseline that was listed by one column is neither compared nor listed by another', async () => {
+  const scene = await createScene('other-column', { a: '1' });
+  const shown = await scene.inspect();
+  await scene.adopt(shown.digest);
+  const options = { table: 'audience', columns: { id: 'v' } };
+  const { settings } = scene;
+  const moved = { ...settings, destination: { ...settings.destination, options } };
+  const looking = { signal: new AbortController().signal, onProgress: () => undefined };
+  const refused = { code: 'run.identity-moved' };
+  const compared = verifyBaseline(scene.deps, journal.runtime, moved, { ...looking, identities: null });
+  await expect(compared).rejects.toMatchObject(refused);
+  const order = { by: 'ada', because: 'a test', digest: shown.digest };
+  const deps = { ...scene.deps, configuration: { ...scene.deps.configuration, mirror: async () => moved } };
+  await expect(adoptListing(deps, journal.runtime, moved, order, looking)).rejects.toMatchObject(refused);
+  expect(await scene.verify()).toMatchObject({ held: 1, uncompared: 1 });
+});
+
 describe('null-key: rows without an identity', () => {
   test('are unexpected, however many, and no lost connection; they are taken for nobody’s baseline', async () => {
     const scene = await createScene('nobodys', { a: '1', b: '1' }, 'text', 'UNIQUE');
