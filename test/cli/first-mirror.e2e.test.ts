@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { Client } from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { page } from '../docs/pages.ts';
 import { createTestProject, type TestProject } from '../support/project.ts';
@@ -81,6 +83,29 @@ test('empty-ok: a query that suddenly returns nothing removes nobody, and the ru
   expect(alike(held.stdout)).toBe(alike(`example: parked${shown.slice(0, shown.indexOf('```'))}`));
   expect(JSON.parse((await run('status', 'example', '--json')).stdout)).toMatchObject({
     mirrors: [{ held: 100, lastRun: { state: 'open', parked: 'empty-snapshot' } }],
+  });
+});
+
+test('a first run that is refused owns nothing: another name has the target at once, and takes what it holds', async () => {
+  const dev = parseEnv(await readFile(join(project.folder, '.retl/dev.env'), 'utf8'));
+  const playground = new Client({ connectionString: dev.PLAYGROUND_URL });
+  await playground.connect();
+  await playground.query(
+    'create table team (email_sha256 text primary key, plan text); insert into team values ($$x$$, $$old$$)',
+  );
+  await playground.end();
+  const text = await readFile(join(project.folder, 'mirrors/example.yaml'), 'utf8');
+  const team = text.replace('table: audience', 'table: team');
+  await project.write('mirrors/first.yaml', team);
+  const refused = await run('run', 'first');
+  expect(refused.stdout + refused.stderr).toContain('destination.not-empty');
+  await rm(join(project.folder, 'mirrors/first.yaml'));
+  await project.write('mirrors/second.yaml', team.replace('baseline: new-empty', 'baseline: tracked'));
+  const because = ['--because', 'the old job is stopped', '--yes'];
+  const adopted = await run('baseline', 'verify', 'second', '--adopt', ...because);
+  expect({ code: adopted.code, stderr: adopted.stderr }).toEqual({ code: 0, stderr: expect.any(String) });
+  expect(JSON.parse((await run('status', 'second', '--json')).stdout)).toMatchObject({
+    mirrors: [{ mirror: 'second', held: 1 }],
   });
 });
 
