@@ -176,7 +176,7 @@ create function retl.admit(
   p_on_rejection text default 'stop', p_max_rejections bigint default null, p_max_rejection_share numeric default null,
   p_refresh_after_ms bigint default null, p_tracked boolean default false, p_last_copy_decides boolean default false,
   p_credentials bytea default null, p_removal_route bytea default null,
-  p_identity_form text default null
+  p_identity_form text default null, p_removes_from text[] default '{}'
 ) returns jsonb
   language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -185,6 +185,7 @@ declare
   r retl.run;
   v_revision bigint;
   v_refused text;
+  v_rival bigint;
   v_own boolean;
 begin
   perform retl.require_writer();
@@ -241,7 +242,10 @@ begin
   insert into retl.target (target_key, mirror_id, credentials, removal_route)
     values (p_target_key, m.mirror_id, p_credentials, p_removal_route) on conflict (target_key) do nothing;
   select * into strict t from retl.target where target_key = p_target_key for no key update;
+  select o.mirror_id into v_rival from retl.target o where o.target_key = any (p_removes_from)
+    and o.mirror_id <> m.mirror_id and not retl.is_unowned(o.target_id) limit 1;
   v_refused := case when t.mirror_id <> m.mirror_id and not retl.is_unowned(t.target_id) then 'target-owned'
+    when v_rival is not null then 'removes-elsewhere'
     when p_tracked and (t.baseline is null or t.mirror_id <> m.mirror_id) then 'baseline-missing'
     when t.identity_form <> p_identity_form and retl.holds_members(t) then 'identity-moved' end;
   if v_refused is not null then
@@ -252,7 +256,8 @@ begin
       and not exists (select from retl.target where mirror_id = m.mirror_id)
       and not exists (select from retl.run where mirror_id = m.mirror_id);
     return jsonb_build_object('kind', 'refused', 'code', v_refused,
-      'owner', (select name from retl.mirror where mirror_id = t.mirror_id));
+      'owner', (select name from retl.mirror
+        where mirror_id = case v_refused when 'removes-elsewhere' then v_rival else t.mirror_id end));
   end if;
   perform retl.take_target(t, m.mirror_id);
   perform retl.require_membership(t.target_id);

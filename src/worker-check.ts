@@ -10,7 +10,7 @@ import { movedWords } from './domain/messages.ts';
 import type { MirrorSettings, ProjectSettings } from './domain/settings.ts';
 import { consistently } from './journal/pool.ts';
 import type { JournalPool } from './journal/runs.ts';
-import { type Standing, standingOf } from './journal/standing.ts';
+import { ownerAmong, type Standing, standingOf } from './journal/standing.ts';
 import {
   requireBaseline,
   requireIdentity,
@@ -78,13 +78,27 @@ export async function check(setup: WorkerSetup, names: readonly string[]): Promi
     logger: setup.logger,
   };
   const places = new Map(project.settings.mirrors.map((m) => [m.mirror, placeOf(deps, m)]));
+  const ownerOf = async ({ mirror }: MirrorSettings, keys: readonly string[]) =>
+    hasJournal
+      ? await inJournal((journal) => consistently(journal, (db) => ownerAmong(db, mirror, keys)))
+      : null;
   for (const mirror of chosen) {
-    const { targetKey, route, identityForm } = places.get(mirror.mirror) ?? placeOf(deps, mirror);
+    const { targetKey, route, removesFrom, identityForm } =
+      places.get(mirror.mirror) ?? placeOf(deps, mirror);
     const standing = hasJournal ? await inJournal((journal) => standingIn(journal, mirror, targetKey)) : null;
     const isKnown = (standing?.target?.proof ?? null) !== null;
     for await (const line of checkMirror(deps, mirror, isKnown)) say(line);
     const shared = sharedTarget(mirror.mirror, standing, places);
     if (shared !== null) say(problemOf(mirror.mirror, 'destination', shared));
+    const owner = removedFrom(mirror.mirror, places) ?? (await ownerOf(mirror, removesFrom));
+    if (owner !== null)
+      say(
+        problemOf(
+          mirror.mirror,
+          'destination',
+          new RetlError('run.removes-elsewhere', { mirror: mirror.mirror, owner }),
+        ),
+      );
     if (standing === null) continue;
     const facts = async () => standingFacts(standing, { targetKey, identityForm }, mirror);
     for await (const line of attempt(mirror.mirror, 'journal', facts)) say(line);
@@ -109,7 +123,7 @@ function standingIn(journal: JournalPool, { mirror }: MirrorSettings, targetKey:
 /** What admission would refuse. @throws RetlError */
 function standingFacts(
   standing: Standing,
-  { targetKey, identityForm }: Omit<Place, 'route'>,
+  { targetKey, identityForm }: Pick<Place, 'targetKey' | 'identityForm'>,
   settings: MirrorSettings,
 ): string {
   requireStrategy(standing, settings);
@@ -120,7 +134,7 @@ function standingFacts(
   return standing.target === null ? 'its target is new' : 'its strategy and its target are its own';
 }
 
-type Place = Pick<BoundDestination, 'targetKey' | 'route' | 'identityForm'>;
+type Place = Pick<BoundDestination, 'targetKey' | 'route' | 'removesFrom' | 'identityForm'>;
 
 /** Other mirrors of the project lead to this one's target, which none of them owns: where one does, the journal tells the others. */
 function sharedTarget(
@@ -135,12 +149,19 @@ function sharedTarget(
   return new RetlError('config.target-shared', { mirror, 'also of': rivals.map(([other]) => other) });
 }
 
+/** The mirror of the project into whose target this one's removals would go, whether it has run or not; `null`: none. */
+function removedFrom(mirror: string, places: ReadonlyMap<string, Place>): string | null {
+  const reached = places.get(mirror)?.removesFrom ?? [];
+  const found = [...places].find(([other, { targetKey }]) => other !== mirror && reached.includes(targetKey));
+  return found === undefined ? null : found[0];
+}
+
 /** `''` is nobody's target: a destination that cannot be bound is told of elsewhere. */
 function placeOf(deps: Parameters<typeof bindDestination>[0], settings: MirrorSettings): Place {
   try {
     return bindDestination(deps, settings);
   } catch {
-    return { targetKey: '', route: null, identityForm: '' };
+    return { targetKey: '', route: null, removesFrom: [], identityForm: '' };
   }
 }
 

@@ -52,6 +52,8 @@ function notAdmitted(mirror: string, refusal: Extract<Admission, { kind: 'refuse
   switch (refusal.code) {
     case 'target-owned':
       return new RetlError('run.target-owned', { mirror, owner: refusal.owner });
+    case 'removes-elsewhere':
+      return new RetlError('run.removes-elsewhere', { mirror, owner: refusal.owner });
     case 'baseline-missing':
       return new RetlError('run.baseline-missing', { mirror });
     case 'identity-moved':
@@ -85,6 +87,7 @@ export function settledBy(
     strategy: settings.strategy,
     targetKey: destination.targetKey,
     route: destination.route,
+    removesFrom: destination.removesFrom,
     settings: text,
     settingsDigest: sha256Bytes(text),
     maxRemovalShare: settings.safety.maxRemovalShare,

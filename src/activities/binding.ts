@@ -17,6 +17,8 @@ export interface BoundDestination {
   readonly targetKey: string;
   /** SHA-256 of what else decides where requests arrive; `null`: nothing does. */
   readonly route: RouteHashes | null;
+  /** Keys of other targets that its removals would go into. */
+  readonly removesFrom: readonly string[];
   /** What besides a payload decides how it arrives; empty: nothing. Part of the payload's hash. */
   readonly writeForm: string;
   /** What an identity means at the target, beyond its own text; empty: nothing. Fixed while it holds members. */
@@ -55,6 +57,7 @@ export function bindDestination(
       route === undefined
         ? null
         : { credentials: sha256Bytes(route.credentials), removals: sha256Bytes(route.removals) },
+    removesFrom: route?.removesFrom ?? [],
     writeForm: adapter.writeForm?.(options) ?? '',
     identityForm: adapter.identityForm?.(options, identityFields(settings)) ?? '',
     limits: {

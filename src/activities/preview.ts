@@ -33,6 +33,7 @@ export async function previewRun(
     settingsText: deps.configuration.text(settings),
     targetKey: destination.targetKey,
     route: destination.route,
+    removesFrom: destination.removesFrom,
     identityForm: destination.identityForm,
     form: memberForm(destination),
     limits: { upsert: largest('upsert'), remove: largest('remove') },

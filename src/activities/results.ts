@@ -37,7 +37,7 @@ export type AdmitResult =
     }
   | {
       readonly kind: 'refused';
-      /** `run.busy`, `run.target-owned`, `run.strategy-changed`, `run.baseline-missing`, `run.identity-moved`. */
+      /** `run.busy`, `run.target-owned`, `run.removes-elsewhere`, `run.strategy-changed`, `run.baseline-missing`, `run.identity-moved`. */
       readonly code: ErrorCode;
       /** Meaning, remedy, and who holds or owns it; no values. */
       readonly message: string;

@@ -1,7 +1,7 @@
 /** What decides where requests arrive, besides the target's key: asked about when it changes while members are held. */
 
 /**
- * Canonical texts: a run is parked before anything is sent where one of them is not what it was when the target was last sent
+ * The first two are canonical texts: a run is parked before anything is sent where one of them is not what it was when the target was last sent
  * to (migrations/0002, retl.moved). The journal keeps their hashes only.
  */
 export interface Route {
@@ -9,4 +9,6 @@ export interface Route {
   readonly credentials: string;
   /** Where removals go. */
   readonly removals: string;
+  /** Keys of other targets that removals would go into: where one is another mirror's, the run is refused. */
+  readonly removesFrom: readonly string[];
 }

@@ -17,4 +17,11 @@ export const REMOVAL_CODES = {
       'Set back what was changed in how identities are written or folded (`identity_folding`, `normalize`, `as`, `remove`). To change it, let one run remove those members first: without them in the query, and with the settings that they were accepted with.',
     recourse: 'fix',
   },
+  'run.removes-elsewhere': {
+    meaning:
+      'The mirror’s removals would go into the target of another mirror: `remove` has the address that the other one sends its members to. Nothing was sent.',
+    remedy:
+      'Give `remove` the address of this mirror’s own target; was the file copied? Where it is meant, say `separate_places: true` in `destination`.',
+    recourse: 'fix',
+  },
 } as const satisfies { readonly [code: string]: CodeInfo };

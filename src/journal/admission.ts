@@ -54,6 +54,8 @@ export interface AdmitRequest {
   readonly tracked?: boolean;
   /** Absent or `null`: the target's key says all of it. */
   readonly route?: RouteHashes | null;
+  /** Keys of targets that its removals would go into; absent: none but its own. */
+  readonly removesFrom?: readonly string[];
   /** The adapter's word for what an identity means at the target; absent or empty: identities speak for themselves. */
   readonly identityForm?: string;
 }
@@ -65,6 +67,8 @@ export type Admission =
   | { readonly kind: 'refused'; readonly code: 'strategy-changed'; readonly strategy: string }
   /** The target belongs to another mirror. */
   | { readonly kind: 'refused'; readonly code: 'target-owned'; readonly owner: string }
+  /** Its removals would go into a target of another mirror. */
+  | { readonly kind: 'refused'; readonly code: 'removes-elsewhere'; readonly owner: string }
   /** Nobody has imported what the target holds. */
   | { readonly kind: 'refused'; readonly code: 'baseline-missing' }
   /** What the target holds was accepted under another {@link AdmitRequest.identityForm}. */
@@ -78,7 +82,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
   const limits = r.onRejection ?? { kind: 'stop' };
   const tolerated = limits.kind === 'tolerate' ? limits : null;
   const answer = object(
-    await call(db, `retl.admit(${Array.from({ length: 28 }, (_, n) => `$${n + 1}`).join(',')})`, [
+    await call(db, `retl.admit(${Array.from({ length: 29 }, (_, n) => `$${n + 1}`).join(',')})`, [
       r.mirror,
       r.strategy,
       r.targetKey,
@@ -107,6 +111,7 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
       r.route?.credentials ?? null,
       r.route?.removals ?? null,
       r.identityForm || null,
+      r.removesFrom ?? [],
     ]),
   );
   switch (answer.kind) {
@@ -134,7 +139,8 @@ export async function admit(db: Queryable, r: AdmitRequest): Promise<Admission> 
 function refusal(answer: Row): Extract<Admission, { kind: 'refused' }> {
   switch (answer.code) {
     case 'target-owned':
-      return { kind: 'refused', code: 'target-owned', owner: text(answer, 'owner') };
+    case 'removes-elsewhere':
+      return { kind: 'refused', code: answer.code, owner: text(answer, 'owner') };
     case 'baseline-missing':
     case 'identity-moved':
       return { kind: 'refused', code: answer.code };

@@ -131,6 +131,21 @@ export async function vouchedElsewhere(
   return flag(one(await run(db, VOUCHED_ELSEWHERE, [mirror, targetKey, kind, attested])), 'spent');
 }
 
+const REMOVES_FROM = `
+  select m.name from retl.target t join retl.mirror m using (mirror_id)
+  where t.target_key = any ($2) and m.name <> $1 and not retl.is_unowned(t.target_id) limit 1`;
+
+/** The mirror that owns one of these targets, as retl.admit asks; `null`: none but this one. @throws JournalError */
+export async function ownerAmong(
+  db: Queryable,
+  mirror: string,
+  targetKeys: readonly string[],
+): Promise<string | null> {
+  if (targetKeys.length === 0) return null;
+  const [owner] = await run(db, REMOVES_FROM, [mirror, targetKeys]);
+  return owner === undefined ? null : text(owner, 'name');
+}
+
 function knownTarget(row: Row): KnownTarget {
   const [credentials, removals] = [bytesOrNull(row, 'credentials'), bytesOrNull(row, 'removal_route')];
   return {

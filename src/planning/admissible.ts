@@ -2,7 +2,8 @@
 
 import { RetlError } from '../domain/errors.ts';
 import type { MirrorSettings } from '../domain/settings.ts';
-import type { Standing } from '../journal/standing.ts';
+import type { Queryable } from '../journal/pool.ts';
+import { ownerAmong, type Standing } from '../journal/standing.ts';
 
 type Asked = Pick<MirrorSettings, 'mirror' | 'strategy' | 'baseline'>;
 
@@ -16,6 +17,16 @@ export function requireStrategy(standing: Standing, { mirror, strategy }: Asked)
 export function requireOwnTarget({ target }: Standing, { mirror }: Asked): void {
   if (target !== null && target.owner !== mirror)
     throw new RetlError('run.target-owned', { mirror, owner: target.owner });
+}
+
+/** @param removesFrom keys of other targets that its removals would go into. @throws RetlError `run.removes-elsewhere`; JournalError */
+export async function requireOwnRemovals(
+  db: Queryable,
+  { mirror }: Asked,
+  removesFrom: readonly string[],
+): Promise<void> {
+  const owner = await ownerAmong(db, mirror, removesFrom);
+  if (owner !== null) throw new RetlError('run.removes-elsewhere', { mirror, owner });
 }
 
 /** @param form of the mirror as it is now; empty: identities speak for themselves. @throws RetlError `run.identity-moved` */

@@ -13,7 +13,6 @@ import {
   type PlanDigests,
   type PlanGuard,
   type PlanIdentities,
-  type Replaced,
   type SnapshotPlan,
 } from '../domain/plan.ts';
 import { isSealed } from '../domain/run.ts';
@@ -32,11 +31,18 @@ import { removedHashes } from '../journal/removal-overlap.ts';
 import type { JournalPool } from '../journal/runs.ts';
 import { type OpenRun, type Standing, standingOf, vouchedElsewhere } from '../journal/standing.ts';
 import type { SourceSnapshot } from '../sources/port.ts';
-import { requireBaseline, requireIdentity, requireOwnTarget, requireStrategy } from './admissible.ts';
+import {
+  requireBaseline,
+  requireIdentity,
+  requireOwnRemovals,
+  requireOwnTarget,
+  requireStrategy,
+} from './admissible.ts';
 import { DesiredSet } from './desired-set.ts';
 import { sha256Hex, shownDigest } from './hash.ts';
 import { MemberTable } from './member-table.ts';
 import { movedOf } from './moved.ts';
+import { replacedBy } from './replaced.ts';
 import { RowFailures } from './row-failures.ts';
 import { compileRow, keyTypes, type LoadProjection, type MemberForm, rowReader } from './row-reader.ts';
 import { ShownMembers, tellPlanned } from './shown-members.ts';
@@ -47,6 +53,7 @@ export interface PlanInput {
   readonly settingsText: string;
   readonly targetKey: string;
   readonly route: RouteHashes | null;
+  readonly removesFrom: readonly string[];
   /** What identities mean at the target; empty: they speak for themselves. */
   readonly identityForm: string;
   readonly form: MemberForm;
@@ -69,6 +76,7 @@ export async function makePlan(journal: JournalPool, input: PlanInput): Promise<
     requireStrategy(found, settings);
     if (!comesFirst(found.openRun, settings)) {
       requireOwnTarget(found, settings);
+      await requireOwnRemovals(db, settings, input.removesFrom);
       requireBaseline(found, settings);
       requireIdentity(found, settings, input.identityForm);
       if (found.target !== null) await readHeld(db, found.target.id, members);
@@ -152,23 +160,6 @@ function guardOfOpen(open: OpenRun): PlanGuard | null {
   if (parked !== null) return parked.verdict === 'approved' ? null : { kind: 'holds', code: parked.code };
   const replaced = open.replacesUnknown ? 'unknown' : 'known';
   return planned !== null && phase === 'guard' ? guardOf(planned, safety, replaced, open.moved) : null;
-}
-
-/** As the first run records it (activities/init.ts), and retl.plan takes it. `isVouched`: by words that are of this target. */
-export function replacedBy(
-  strategy: MirrorSettings['strategy'],
-  target: Standing['target'],
-  isVouched: boolean,
-): Replaced {
-  if (strategy !== 'native-replace' || target?.promoted === true || isVouched) return 'known';
-  switch (target?.proof ?? null) {
-    case 'unknown':
-      return 'unknown';
-    case null:
-      return 'unlooked';
-    default:
-      return 'known';
-  }
 }
 
 const REMOVED_AT_ONCE = 5_000;

@@ -179,4 +179,24 @@ describe('target key and route', () => {
     expect(removals).not.toBe(route(WRITTEN)?.removals);
     expect(route(WRITTEN, { remove: { ...REMOVE, path: `${REMOVE.path}/` } })).toEqual(route(WRITTEN));
   });
+
+  test.each([
+    ['/audiences/vip/members', '/audiences/vip/members', true],
+    ['/audiences/vip/members/{id}', '/audiences/vip/members', true],
+    ['/audiences/vip/members', '/audiences/vip/members/{other}', true],
+    ['/audiences/lapsed/members/{id}', '/audiences/vip/members', false],
+    ['/audiences/vip/members/remove', '/audiences/vip/members', false],
+  ])('removals at %s reach a mirror whose upserts go to %s: %s', (gone, theirs, reached) => {
+    const upsertTo = (path: string) => ({
+      method: 'POST',
+      path,
+      body: path.endsWith('}') ? 'single' : 'array',
+    });
+    const remove = { method: 'POST', path: gone, body: gone.endsWith('}') ? 'single' : 'array' };
+    const copied = { upsert: upsertTo('/audiences/lapsed/members'), remove };
+    const original = { upsert: upsertTo(theirs), remove: REMOVE, separate_places: true };
+    const key = httpDestination.targetKey(parse(base), httpDestination.optionsSchema.parse(original));
+    expect(route(base, copied)?.removesFrom.includes(key)).toBe(reached);
+    expect(route(base, { ...copied, separate_places: true })?.removesFrom).toEqual([]);
+  });
 });

@@ -103,3 +103,26 @@ test('a removal that goes elsewhere than before parks the run, and nobody is rem
   expect(await scene.untilParked(handle)).toMatchObject({ code: 'removals-moved', removals: 3 });
   expect(scene.writes).toHaveLength(before);
 });
+
+test('a copied mirror that removes where another one adds is refused before anything is sent, and check says so', async () => {
+  const scene = await HttpScene.create(system, 'original', { rows: 10 });
+  await scene.completed();
+  const copy = new HttpScene(system, 'copied', scene.table, scene.audience);
+  await copy.configure({
+    destination: {
+      connection: 'original-api',
+      upsert: { method: 'POST', path: '/lapsed' },
+      verify_empty: { path: '/lapsed', list: '' },
+    },
+  });
+  const cli = { cwd: system.project.folder, env: system.env };
+  for (const command of ['check', 'plan']) {
+    const said = await retl([command, 'copied'], cli);
+    expect(said.stdout + said.stderr, command).toContain('run.removes-elsewhere');
+  }
+  const before = scene.writes.length;
+  const end = await ending(await copy.start());
+  expect(JSON.stringify(end)).toContain('run.removes-elsewhere');
+  expect(scene.writes).toHaveLength(before);
+  expect(scene.audience.held).toHaveLength(10);
+});

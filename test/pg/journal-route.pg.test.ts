@@ -6,11 +6,11 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decide } from '../../src/journal/approvals.ts';
-import { type AdmitRequest, guard } from '../../src/journal/runs.ts';
-import { standingOf } from '../../src/journal/standing.ts';
+import { type AdmitRequest, admit, guard } from '../../src/journal/runs.ts';
+import { ownerAmong, standingOf } from '../../src/journal/standing.ts';
 import { movedOf } from '../../src/planning/moved.ts';
 import { GuardScene, HELD, members, question } from '../support/guard-scene.ts';
-import { ScriptedRun } from '../support/journal-run.ts';
+import { admission, ScriptedRun } from '../support/journal-run.ts';
 
 const scene = new GuardScene();
 beforeAll(() => scene.open());
@@ -113,5 +113,25 @@ describe('nothing is asked', () => {
     await abort(first);
     const second = await next(mirror, HELD, via('token b', '/42'));
     expect(await second.plan()).toMatchObject({ kind: 'held', code: 'credentials-changed', held: 10 });
+  });
+});
+
+describe('a mirror whose removals would go into a target of another', () => {
+  test('is refused with nothing opened, and both are as they were', async () => {
+    const owner = await held();
+    const { rows } = await scene.journal.admin.query<{ target_key: string }>(
+      'select target_key from retl.target join retl.mirror using (mirror_id) where name = $1',
+      [owner],
+    );
+    const removesFrom = rows.map(({ target_key }) => target_key);
+    expect(removesFrom).toHaveLength(1);
+    const copy = admission({ mirror: scene.name(), removesFrom });
+    const refused = { kind: 'refused', code: 'removes-elsewhere', owner };
+    expect(await admit(scene.journal.runtime, copy)).toEqual(refused);
+    expect(await ownerAmong(scene.journal.runtime, copy.mirror, removesFrom)).toBe(owner);
+    const known = await scene.journal.admin.query('select from retl.mirror where name = $1', [copy.mirror]);
+    expect(known.rowCount).toBe(0);
+    const own = admission({ mirror: owner, removesFrom });
+    expect(await admit(scene.journal.runtime, own)).toMatchObject({ kind: 'admitted' });
   });
 });

@@ -19,14 +19,38 @@ import { normalOrigin, normalPath } from './url.ts';
  * credentials are not in it: they change with every rotation. Its `account` is, where one is named.
  */
 export function httpTargetKey({ base_url, account }: Place, options: HttpOptions): string {
-  const address = ['http', normalOrigin(base_url), normalPath(base_url, options.upsert.path)];
-  const constants = constantsOf(options, 'upsert');
+  return keyOf(
+    { base_url, account },
+    normalPath(base_url, options.upsert.path),
+    constantsOf(options, 'upsert'),
+  );
+}
+
+function keyOf({ base_url, account }: Place, path: string, constants: string | null): string {
   // Canonical JSON: an array of strings has one spelling only, and neither suffix begins as the other does.
   return JSON.stringify([
-    ...address,
+    'http',
+    normalOrigin(base_url),
+    path,
     ...(constants === null ? [] : [`sha256:${sha256(constants)}`]),
     ...(account === undefined ? [] : [`account:${account}`]),
   ]);
+}
+
+/** Members' own parts at the end of a path. */
+const OF_A_MEMBER = /(?:\/\{\})+(?=\?|$)/;
+
+/**
+ * Another address than that of `upsert`, members' own parts aside, may be where another mirror's upserts go: as it is or one by
+ * one, with or without constants.
+ */
+function removesFrom(place: Place, options: HttpOptions): readonly string[] {
+  const ofAll = (path: string) => normalPath(place.base_url, path).replace(OF_A_MEMBER, '');
+  const path = ofAll(options.remove.path);
+  if (options.separate_places || path === ofAll(options.upsert.path)) return [];
+  const oneByOne = path.replace(/(?=\?|$)/, '/{}');
+  const constants = [...new Set([null, constantsOf(options, 'remove')])];
+  return [path, oneByOne].flatMap((each) => constants.map((constant) => keyOf(place, each, constant)));
 }
 
 type Place = Pick<HttpConnection, 'base_url' | 'account'>;
@@ -46,6 +70,7 @@ export function httpRoute(
   return {
     credentials: account === undefined ? canonicalJson(sourceValue({ auth, headers })) : '',
     removals: canonicalJson({ address, constants: constantsOf(options, 'remove') }),
+    removesFrom: removesFrom({ base_url, account }, options),
   };
 }
 
