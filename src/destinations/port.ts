@@ -294,6 +294,6 @@ export interface DestinationAdapter<Connection = unknown, Options = unknown> {
   /** Pure: what is valid, but will probably not do what its author expects; in words, with the remedy. Shown by `retl check`. */
   hints?(options: Options): readonly string[];
   /** Where the provider has some: each member is held to them before the seal, and refused also where one would alter it. */
-  payloadSchemas?(options: Options): { readonly upsert: z.ZodType; readonly remove: z.ZodType };
+  payloadSchemas?(options: Options): { readonly upsert: z.ZodType; readonly remove: z.ZodType } | undefined;
   open(connection: Connection, options: Options, context: WriterContext): Promise<Writer>;
 }

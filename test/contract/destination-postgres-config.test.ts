@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { poolConfig } from '../../src/destinations/postgres/connection.ts';
 import { MAX_NAME_BYTES, parseName, quoteName } from '../../src/destinations/postgres/identifier.ts';
 import { postgresDestination } from '../../src/destinations/postgres/index.ts';
+import { payloadCheck } from '../../src/planning/payload-check.ts';
 
 const { connectionSchema, optionsSchema, targetKey, checkFields } = postgresDestination;
 const connection = (input: unknown) => connectionSchema.parse(input);
@@ -133,6 +134,24 @@ test('the columns of identity fields are the identity form, and no part of the t
   expect([form({}, null), form({ swap: 'replace' }, ['a'])]).toEqual(['', '']);
   const key = (options: object) => postgresDestination.targetKey(connection(FIELDS), parse(options));
   expect(key({ columns: { a: 'alt' } })).toBe(key({}));
+});
+
+test('transformed-key: a module’s member that could not be removed again is refused before the seal', () => {
+  const check = (identity: readonly string[], upsert: string, remove: string | null = null) => {
+    const schemas = postgresDestination.payloadSchemas?.(optionsSchema.parse({ table: 't', identity }));
+    const member = { identity: '{"a":1,"b":"x"}', upsert, remove };
+    return () => payloadCheck(schemas)?.(member, '["1"]');
+  };
+  const both = ['a', 'b'];
+  const whole = '{"__proto__":[],"a":1,"b":"x","v":null}';
+  expect(check(both, whole)).not.toThrow();
+  expect(check(both, whole, '{"b":"x","a":1}')).not.toThrow();
+  expect(check(both, '{"a":1}')).toThrow(/upsert/);
+  expect(check(both, '{"a":1,"b":null}')).toThrow(/upsert/);
+  expect(check(both, whole, '{"a":1,"b":"x","why":"left"}')).toThrow(/why/);
+  expect(check(both, whole, '{"a":1}')).toThrow(/remove/);
+  expect(check(['a'], whole)).toThrow(/remove/);
+  expect(postgresDestination.payloadSchemas?.(optionsSchema.parse({ table: 't' }))).toBeUndefined();
 });
 
 test('any name survives quoting: what is quoted is read back as it was', () => {

@@ -21,7 +21,14 @@ import { canonicalJson } from '../../domain/canonical-json.ts';
 import { ARRAY_FRAME } from '../../domain/request.ts';
 import type { DestinationAdapter } from '../port.ts';
 import { connectionSchema, longestRequestMs, type PostgresConnection } from './connection.ts';
-import { checkFields, columnOf, optionsSchema, type PostgresOptions, targetTable } from './options.ts';
+import {
+  checkFields,
+  columnOf,
+  optionsSchema,
+  type PostgresOptions,
+  payloadSchemas,
+  targetTable,
+} from './options.ts';
 import { longestSwapMs, SwapWriter } from './swap-writer.ts';
 import { MAX_IN_FLIGHT, PostgresWriter } from './writer.ts';
 
@@ -63,6 +70,7 @@ export const postgresDestination: DestinationAdapter<PostgresConnection, Postgre
   },
   frame: () => ARRAY_FRAME,
   checkFields,
+  payloadSchemas,
   open: async (connection, options, context) =>
     options.swap === undefined
       ? new PostgresWriter(connection, options, context)

@@ -148,3 +148,24 @@ function sharedColumns(options: PostgresOptions, fields: readonly string[]): rea
 export function sameNames(a: readonly string[], b: readonly string[]): boolean {
   return new Set(a).size === new Set(b).size && a.every((name) => b.includes(name));
 }
+
+/**
+ * Of a module's members, whose identity fields the options name (of rules a removal is the identity): an upsert that lacks one of them
+ * could never be removed, and a removal that has others is refused by the writer, after all additions. `undefined`: not named.
+ */
+export function payloadSchemas({ identity }: PostgresOptions) {
+  if (identity === undefined) return undefined;
+  const schema = (isWhole: boolean) =>
+    z.unknown().superRefine((payload, context) => {
+      const fields = new Map<string, unknown>(Object.entries(Object(payload)));
+      const blame = (field: string, message: string) =>
+        context.addIssue({ code: 'custom', path: [field], message });
+      for (const field of identity) {
+        if ((fields.get(field) ?? null) === null) blame(field, 'a part of the identity is missing');
+      }
+      for (const field of isWhole ? fields.keys() : []) {
+        if (!identity.includes(field)) blame(field, 'no part of the identity');
+      }
+    });
+  return { upsert: schema(false), remove: schema(true) };
+}
