@@ -59,7 +59,7 @@ export function identitiesOf(typed: string, settings: MirrorSettings | null, raw
   return { kind: 'candidates', hashes: [first, ...others] };
 }
 
-/** Types whose targets read every value as a text: their adapters add `text` to what the mirror says. */
+/** Types whose targets read every value as a text: their adapters add `text` to what the mirror says. Others may do so. */
 const READ_AS_TEXT: readonly string[] = ['postgres', 'salesforce'];
 
 /**
@@ -70,7 +70,8 @@ function foldingsOf(settings: MirrorSettings | null): readonly (readonly Folding
   if (settings === null) return [[], ['text']];
   const { type, options } = settings.destination;
   const named = FOLDING.safeParse(options.identity_folding).data ?? [];
-  return [READ_AS_TEXT.includes(type) ? [...named, 'text'] : named];
+  const asText = [...named, 'text'] as const;
+  return READ_AS_TEXT.includes(type) ? [asText] : [named, asText];
 }
 
 const FOLDING = z.array(z.enum(['case', 'nfc', 'nfkc']));

@@ -293,6 +293,8 @@ test('recovery is what the user has declared, and a form with one member a reque
   expect(can({ idempotency: { header: 'Idempotency-Key' } }).recovery).toBe('manual');
   expect(can(BY_PATH).maxRows).toBe(1);
   expect(can({ identity_folding: ['case', 'nfc'] }).identityFolding).toEqual(['case', 'nfc']);
+  // What stands in a path is a text, whatever it was in the mapping.
+  expect(can({ ...BY_PATH, identity_folding: ['case'] }).identityFolding).toEqual(['case', 'text']);
 });
 
 test('one call may take as long as its exchanges together, those for tokens and the second try included', () => {

@@ -50,7 +50,7 @@ export const httpDestination: DestinationAdapter<HttpConnection, HttpOptions> = 
       maxInFlight: MAX_IN_FLIGHT,
       ...(options.asynchronous?.max_jobs === undefined ? {} : { maxStaged: options.asynchronous.max_jobs }),
       longestRequestMs: longestRequestMs(connection),
-      identityFolding: options.identity_folding,
+      identityFolding: readsText(options) ? [...options.identity_folding, 'text'] : options.identity_folding,
     };
   },
 
@@ -98,6 +98,11 @@ function isSingleRow(options: HttpOptions): boolean {
     const shape = bodyShape(options, action);
     return shape === 'single' || shape === 'none';
   });
+}
+
+/** A value in a path is its text: 1 and "1" lead to one member. */
+function readsText({ upsert, remove }: HttpOptions): boolean {
+  return [upsert, remove].some(({ path }) => placeholders(path).length > 0);
 }
 
 function* fieldProblems(
