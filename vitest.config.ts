@@ -14,7 +14,7 @@ const LONG = [
   'test/cli/{dev-again.e2e,find.e2e,follow.temporal,index-forget.e2e,index.e2e,rights.pg,terminal.temporal}.test.ts',
   'test/e2e/{schedules,schedules-missed}.temporal.test.ts',
   'test/indexing/{engine,engine-forget,engine-faults}.search.test.ts',
-  'test/e2e/{approve,asynchronous,attest,control-phases,deploy,frozen-worker,index-wakes,killed-jobs}.e2e.test.ts',
+  'test/e2e/{approve,asynchronous,attest,changed-route,control-phases,deploy,frozen-worker,index-wakes,killed-jobs}.e2e.test.ts',
   'test/e2e/{lost-parts,maintenance,native-replace,pending-steps,release,resolve,table-identity,verify}.e2e.test.ts',
 ];
 const POSTGRES = ['test/support/global-setup.ts'];
