@@ -253,7 +253,7 @@ test.each(['snapshot-diff', 'native-replace'] as const)(
     await mirror.finish();
     for (const context of mirror.contexts)
       expect(Object.keys(context).sort()).toEqual(
-        ['epoch', 'logger', 'now', 'owner', 'progress', 'run', 'signal', 'store'].sort(),
+        ['epoch', 'formerOwners', 'logger', 'now', 'owner', 'progress', 'run', 'signal', 'store'].sort(),
       );
     const [context] = mirror.contexts;
     expect(Object.values(context ?? {}).filter((value) => value === journal.runtime)).toEqual([]);

@@ -299,14 +299,15 @@ describe('membership', () => {
 
   test('removal bytes are those stored at acceptance, whatever the desired ones became', async () => {
     const mirror = 'removal-bytes';
+    const removalOf = (id: string, form: string) => `{"${form}":"${id}"}`;
     const rows = (remove: string, payload: string): TestRow[] => [
-      { key: '1', members: [{ id: 'p', payload: 'same', remove }] },
-      { key: '2', members: [{ id: 'q', payload, remove }] },
+      { key: '1', members: [{ id: 'p', payload: 'same', remove: removalOf('p', remove) }] },
+      { key: '2', members: [{ id: 'q', payload, remove: removalOf('q', remove) }] },
     ];
-    await ScriptedRun.whole(journal.runtime, { mirror }, rows('{"old":true}', '1'));
-    const second = await ScriptedRun.whole(journal.runtime, { mirror }, rows('{"new":true}', '2'));
-    expect(await member(second, 'p')).toMatchObject({ removal: '{"old":true}' });
-    expect(await member(second, 'q')).toMatchObject({ removal: '{"new":true}' });
+    await ScriptedRun.whole(journal.runtime, { mirror }, rows('old', '1'));
+    const second = await ScriptedRun.whole(journal.runtime, { mirror }, rows('new', '2'));
+    expect(await member(second, 'p')).toMatchObject({ removal: removalOf('p', 'old') });
+    expect(await member(second, 'q')).toMatchObject({ removal: removalOf('q', 'new') });
     const third = await ScriptedRun.whole(journal.runtime, { mirror }, []);
     const removals = (await entriesOf(third)).filter((e) => e.kind === 'removals');
     const effects = await Promise.all(removals.map((e) => readEffects(journal.runtime, e)));
@@ -315,6 +316,6 @@ describe('membership', () => {
         .flat()
         .map((e) => `${e.identity} ${e.payload}`)
         .sort(),
-    ).toEqual([`${identityOf('p')} {"old":true}`, `${identityOf('q')} {"new":true}`]);
+    ).toEqual([`${identityOf('p')} ${removalOf('p', 'old')}`, `${identityOf('q')} ${removalOf('q', 'new')}`]);
   });
 });
