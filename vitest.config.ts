@@ -10,12 +10,12 @@ const SCALE = ['test/**/*.scale.test.ts'];
  */
 const LONG = [
   'test/cases/messy-{http,operations,sources,values}.e2e.test.ts',
-  'test/cases/{explain,metrics,plan,plan-values,removal-of-wanted,tables}.e2e.test.ts',
-  'test/cli/{dev-again.e2e,find.e2e,follow.temporal,index-forget.e2e,index.e2e,rights.pg,terminal.temporal}.test.ts',
+  'test/cases/{answers,explain,jobs,metrics,plan,plan-values,removal-of-wanted,tables}.e2e.test.ts',
+  'test/cli/{dev-again.e2e,find.e2e,follow.temporal,index-forget.e2e,index.e2e,other-queue.temporal,rights.pg,terminal.temporal}.test.ts',
   'test/e2e/{schedules,schedules-missed}.temporal.test.ts',
   'test/indexing/{engine,engine-forget,engine-faults}.search.test.ts',
-  'test/e2e/{approve,asynchronous,attest,changed-route,control-phases,deploy,frozen-worker,index-wakes,killed-jobs}.e2e.test.ts',
-  'test/e2e/{lost-parts,maintenance,native-replace,pending-steps,release,resolve,table-identity,verify}.e2e.test.ts',
+  'test/e2e/{approve,asynchronous,attest,baseline,changed-route,control-phases,deploy,frozen-worker,index-wakes,killed-jobs}.e2e.test.ts',
+  'test/e2e/{lost-parts,maintenance,native-replace,parked,pending-steps,release,resolve,table-identity,verify}.e2e.test.ts',
 ];
 const POSTGRES = ['test/support/global-setup.ts'];
 
