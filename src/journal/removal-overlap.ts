@@ -11,6 +11,7 @@ import { big, bytes, text } from './decode.ts';
 import { sha256Latin1 } from './hash.ts';
 import { type AcceptedValues, acceptedValues } from './held-members.ts';
 import { type Queryable, run } from './pool.ts';
+import { RowProof } from './row-proof.ts';
 
 export interface Overlap {
   readonly count: number;
@@ -56,9 +57,15 @@ export async function removalsOfWanted(
 ): Promise<Overlap> {
   const [own = [], ...former] = foldings.map(foldingFrom);
   const fold = identityHashInput(own);
+  const proof = new RowProof(foldings);
   const found = new Set<string>();
   const doubtful: Removed[] = [];
-  for await (const page of removedPages(db, target, generation, fold)) {
+  for await (const all of removedPages(db, target, generation, fold)) {
+    // What was altered since is nobody's identity: that is found out, and told as such, before it is removed.
+    const page = all.filter(({ key, values: { identity } }) => {
+      const identityHash = Buffer.from(key, 'latin1');
+      return proof.fault({ identity, identityHash, removalHash: null }) === null;
+    });
     for (const hit of await wanted(db, generation, page)) found.add(hit);
     if (former.length > 0) doubtful.push(...page.filter(({ key, folded }) => key !== folded));
   }
