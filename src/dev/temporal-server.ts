@@ -69,10 +69,12 @@ export async function startTemporalServer(options: TemporalOptions): Promise<Tem
     const state = await waitUntilReady(cli, child, `127.0.0.1:${ports.grpc}`);
     if (state === 'ready') return handle(child, ports, options);
     await child.stop();
-    const words = await lastWords(logFile);
-    // Another program may have taken a port in the meantime.
-    if (attempt === START_TRIES || !/address already in use|can't set internal port/i.test(words)) {
-      throw new Error(`The Temporal server did not start (${state}). Its log, ${logFile}, ends:\n${words}`);
+    const log = await readFile(logFile, 'utf8').catch(() => '');
+    // Another program may have taken a port in the meantime; the server may say so long before its last words.
+    if (attempt === START_TRIES || !/address already in use|can't set internal port/i.test(log)) {
+      throw new Error(
+        `The Temporal server did not start (${state}). Its log, ${logFile}, ends:\n${lastWords(log)}`,
+      );
     }
   }
 }
@@ -147,7 +149,6 @@ function cliEnv(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('TEMPORAL_')));
 }
 
-async function lastWords(logFile: string): Promise<string> {
-  const log = await readFile(logFile, 'utf8').catch(() => '');
+function lastWords(log: string): string {
   return log.trimEnd().split('\n').slice(-5).join('\n');
 }
