@@ -164,6 +164,23 @@ describe('the view by which readers ask', () => {
     expect(await scene.shown('vip')).toBe(await scene.expected());
     expect(await indexer.astray()).toBeNull();
   });
+
+  test.each([
+    ['dropped', (table: string) => `alter table ${table} drop column run_id cascade`],
+    ['renamed', (table: string) => `alter table ${table} rename column run_id to zz`],
+  ])(
+    'a column of the rows that somebody has %s is refused; a new build takes their place',
+    async (_, sql) => {
+      const indexer = scene.indexer('vip');
+      await scene.follow(indexer);
+      await asRuntime(sql(await liveTable('vip')));
+      await expect(scene.follow(indexer)).rejects.toMatchObject({ details: { rule: 'table-changed' } });
+      await rebuild(scene.deps(), indexer);
+      expect(await scene.follow(indexer)).toMatchObject({ kind: 'caught-up' });
+      expect(await scene.shown('vip')).toBe(await scene.expected());
+      expect(await indexer.astray()).toBeNull();
+    },
+  );
 });
 
 async function viewOf(name: string): Promise<string | null> {

@@ -98,7 +98,14 @@ async function mend(client: IndexConnection, place: ViewPlace): Promise<void> {
   if (fault === 'name-taken' || fault === 'other-owner') throw taken(place, fault);
   // The one that is being built takes the place of one whose rows are gone; else it is refused for that.
   if (table === null || fault === null || (fault === 'table-gone' && isBuilding)) return;
-  await show(client, place, table);
+  await query(client, 'savepoint mend');
+  try {
+    await show(client, place, table);
+  } catch (error) {
+    // Likewise one whose table somebody has changed, so that nothing leads there any more.
+    if (!isBuilding || !(error instanceof RetlError) || error.details.rule !== 'table-changed') throw error;
+    await query(client, 'rollback to savepoint mend');
+  }
 }
 
 /** Has the view lead to the table of a build. @throws RetlError; with the rule where the name is not the index's */
