@@ -148,10 +148,11 @@ end
 $$;
 
 -- Whether a target holds anybody, or may: what closed runs had accepted need not be folded into its membership yet.
-create function retl.holds_members(t retl.target) returns boolean
-  language sql stable set search_path = pg_catalog, pg_temp as $$
-  select t.held > 0 or exists (select from retl.run r join retl.batch b using (run_id)
-    where r.target_id = t.target_id and b.state = 'settled' and not b.folded and b.action in ('upsert', 'remove'))
+create function retl.holds_members(p_target bigint) returns boolean
+  language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select exists (select from retl.target where target_id = p_target and held > 0)
+    or exists (select from retl.run r join retl.batch b using (run_id)
+      where r.target_id = p_target and b.state = 'settled' and not b.folded and b.action in ('upsert', 'remove'))
 $$;
 
 -- Opens a run, finds the caller's own, or takes over one whose holder is closed or has let go.
@@ -247,7 +248,7 @@ begin
   v_refused := case when t.mirror_id <> m.mirror_id and not retl.is_unowned(t.target_id) then 'target-owned'
     when v_rival is not null then 'removes-elsewhere'
     when p_tracked and (t.baseline is null or t.mirror_id <> m.mirror_id) then 'baseline-missing'
-    when t.identity_form <> p_identity_form and retl.holds_members(t) then 'identity-moved' end;
+    when t.identity_form <> p_identity_form and retl.holds_members(t.target_id) then 'identity-moved' end;
   if v_refused is not null then
     -- Nothing is left of a refusal: neither a target that nobody has run into, nor a strategy of a name that has never run.
     delete from retl.target where target_id = t.target_id and mirror_id = m.mirror_id

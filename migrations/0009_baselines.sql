@@ -142,4 +142,4 @@ $$;
 revoke all on function retl.open_import, retl.accept_import, retl.attest_empty from public;
 grant execute on function retl.open_import, retl.accept_import, retl.attest_empty to retl_runtime;
 -- Whoever looks how a mirror stands before a run asks it, too.
-grant execute on function retl.is_unowned to retl_inspector, retl_reader, retl_approver, retl_runtime;
+grant execute on function retl.is_unowned, retl.holds_members to retl_inspector, retl_reader, retl_approver, retl_runtime;

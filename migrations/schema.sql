@@ -547,7 +547,7 @@ function retl.accept_import(p_run bigint, p_epoch bigint, p_ids bytea[], p_last 
 function retl.accepted_before(r retl.run)
   returns int8multirange, language sql, stable, body sha256:80e8820190b53ff718248c40acd04d0ba19acd6a5525f8d678bfd1bb857e97e8
 function retl.admit(p_mirror text, p_strategy text, p_target_key text, p_settings text, p_settings_digest bytea, p_max_removal_share numeric, p_max_removals bigint, p_empty_snapshot text, p_approval_deadline_ms bigint, p_max_batch_rows integer, p_max_request_bytes bigint, p_may_resend boolean, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text, p_closed_holder text, p_resume_after timestamp with time zone, p_at_finish boolean DEFAULT false, p_on_rejection text DEFAULT 'stop'::text, p_max_rejections bigint DEFAULT NULL::bigint, p_max_rejection_share numeric DEFAULT NULL::numeric, p_refresh_after_ms bigint DEFAULT NULL::bigint, p_tracked boolean DEFAULT false, p_last_copy_decides boolean DEFAULT false, p_credentials bytea DEFAULT NULL::bytea, p_removal_route bytea DEFAULT NULL::bytea, p_identity_form text DEFAULT NULL::text, p_removes_from text[] DEFAULT '{}'::text[])
-  returns jsonb, language plpgsql, security definer, body sha256:7369a45b1d370c985ee96970555b994e1cab1b214a0adb79208e6a421cf58b5e
+  returns jsonb, language plpgsql, security definer, body sha256:7409f80ae23514457d0c205f4e8dc448de916be5079d5e6e64cc2d6573edf7df
 function retl.adopt_abandoned(p_run bigint, p_age_ms bigint, p_closed_holder text, p_namespace text, p_cluster text, p_workflow_id text, p_first_run_id text)
   returns boolean, language plpgsql, security definer, body sha256:89de19a06aad52f65dd3b20bb5f1fe1802e50e22bb992591b5155e9a7cb48b8a
 function retl.answer(r retl.run, p_verdict text, p_by text, p_because text, p_via text)
@@ -620,8 +620,8 @@ function retl.held_by(p_target bigint, p_identity bytea, OUT sequence bigint, OU
   returns record, language plpgsql, stable, security definer, body sha256:33c0977d2e62f9967369fd053aade131fe4556d07b2e0f21f40b933736f89c3b
 function retl.hold_compaction(p_index text, p_position bigint)
   returns jsonb, language plpgsql, security definer, body sha256:94da939d12014b0aa18c7a248d3cef10b7d7305f618b75ad5c0dc562fc416b41
-function retl.holds_members(t retl.target)
-  returns boolean, language sql, stable, body sha256:f515ea3ed4fd961ae7d9d7f47c6cdc971ef3ee113c029d1b73de46034cd30265
+function retl.holds_members(p_target bigint)
+  returns boolean, language sql, stable, security definer, body sha256:ac387822d14a1250114a6a45b97e5d99d2d80d7caf88e6899efb0dc433121002
 function retl.insert_batches(r retl.run, p_action text, p_from bigint, p_ids bytea[], p_last bigint[], p_hashes bytea[], p_bytes bigint[], p_sending integer, p_retry_of bytea)
   returns bigint, language plpgsql, body sha256:047bc3889f4f657201ae93278664bb92a9f15b31932cf48f41e1c61899e6c855
 function retl.is_abandoned(r retl.run, p_age_ms bigint)
@@ -828,6 +828,7 @@ grant execute on function retl.fold(bigint,bigint,integer) to retl_runtime;
 grant execute on function retl.guard(bigint,bigint,bigint,bytea,bigint,bytea) to retl_runtime;
 grant execute on function retl.held_by(bigint,bytea) to retl_runtime;
 grant execute on function retl.hold_compaction(text,bigint) to retl_runtime;
+grant execute on function retl.holds_members(bigint) to retl_runtime;
 grant execute on function retl.is_unowned(bigint) to retl_runtime;
 grant execute on function retl.loaded(bigint,bigint,bigint,text,bigint,text,text) to retl_runtime;
 grant execute on function retl.mark_not_applied(bigint,bigint,bytea,text,bigint) to retl_runtime;
@@ -898,6 +899,7 @@ grant select (target_id, attested_at) on retl.attestation to retl_inspector;
 grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseline_at, held, longest_removal, identity_form, created_at) on retl.target to retl_inspector;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_inspector;
 grant execute on function retl.held_by(bigint,bytea) to retl_inspector;
+grant execute on function retl.holds_members(bigint) to retl_inspector;
 grant execute on function retl.is_unowned(bigint) to retl_inspector;
 grant execute on function retl.rejected_identities(bigint[]) to retl_inspector;
 grant execute on function retl.rejections_since(bigint[]) to retl_inspector;
@@ -936,6 +938,7 @@ grant select on retl.store to retl_reader;
 grant select on retl.target to retl_reader;
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_reader;
 grant execute on function retl.held_by(bigint,bytea) to retl_reader;
+grant execute on function retl.holds_members(bigint) to retl_reader;
 grant execute on function retl.is_unowned(bigint) to retl_reader;
 grant execute on function retl.rejected_identities(bigint[]) to retl_reader;
 grant execute on function retl.rejections_since(bigint[]) to retl_reader;
@@ -973,6 +976,7 @@ grant select (target_id, target_key, mirror_id, baseline, baseline_proof, baseli
 grant execute on function retl.abandoned_runs(bigint,bigint,integer) to retl_approver;
 grant execute on function retl.decide(bigint,bytea,text,text,text,text) to retl_approver;
 grant execute on function retl.held_by(bigint,bytea) to retl_approver;
+grant execute on function retl.holds_members(bigint) to retl_approver;
 grant execute on function retl.is_unowned(bigint) to retl_approver;
 grant execute on function retl.rejected_identities(bigint[]) to retl_approver;
 grant execute on function retl.rejections_since(bigint[]) to retl_approver;

@@ -81,9 +81,7 @@ const MIRROR = 'select mirror_id, strategy from retl.mirror where name = $1';
 const TARGET = `
   select t.target_id, m.name as owner, t.longest_removal, g.key_types, t.baseline_proof as proof,
     t.held, t.credentials, t.removal_route,
-    -- As retl.holds_members (migrations/0002).
-    case when t.held > 0 or exists (select from retl.run r join retl.batch b using (run_id) where r.target_id = t.target_id
-      and b.state = 'settled' and not b.folded and b.action in ('upsert', 'remove')) then t.identity_form end as identity_form,
+    case when retl.holds_members(t.target_id) then t.identity_form end as identity_form,
     exists (select from retl.generation o where o.target_id = t.target_id and o.state in ('promoted', 'superseded')) as promoted
   from retl.target t join retl.mirror m using (mirror_id)
   left join retl.generation g on g.target_id = t.target_id and g.state = 'promoted'
