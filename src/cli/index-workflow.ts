@@ -5,7 +5,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { TemporalClient } from '../client/connect.ts';
-import { ERROR_CODES, type ErrorCode, RetlError } from '../domain/errors.ts';
+import { ERROR_CODES, isErrorCode, RetlError } from '../domain/errors.ts';
 import type { IndexProgress } from '../domain/index-messages.ts';
 import type { Project } from './environment.ts';
 import { EXIT, type ExitCode, exitOfError } from './exit-codes.ts';
@@ -142,13 +142,8 @@ function phaseOf(index: string, { phase: state, code }: IndexProgress): IndexWor
   };
 }
 
-/** A worker of another release may have codes that this one does not know. */
 function codeInfo(code: string | null): { readonly meaning: string; readonly remedy: string } | null {
   return isErrorCode(code) ? ERROR_CODES[code] : null;
-}
-
-function isErrorCode(code: string | null): code is ErrorCode {
-  return code !== null && Object.hasOwn(ERROR_CODES, code);
 }
 
 /** As a cell of a table. */

@@ -1,14 +1,14 @@
 /** Asks a process of the worker's program, which alone may load the systems, and reads what it tells, a JSON text per line. */
 
 import { z } from 'zod';
-import { ERROR_CODES, type ErrorCode } from '../domain/errors.ts';
+import { type ErrorCode, isErrorCode } from '../domain/errors.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { Refusal } from './failures.ts';
 import { endOfWorker, jsonLines, spawnWorker, type WorkerProgram } from './worker-process.ts';
 
 /** A RetlError as such a process tells it. */
 export const toldError = {
-  code: z.custom<ErrorCode>((code) => typeof code === 'string' && Object.hasOwn(ERROR_CODES, code)),
+  code: z.custom<ErrorCode>(isErrorCode),
   details: z.record(
     z.string(),
     z.union([z.string(), z.number(), z.boolean(), z.array(z.string()).readonly()]),

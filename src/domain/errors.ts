@@ -240,6 +240,11 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/** A process or worker of another release may have codes that this one does not know. */
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code);
+}
+
 export type ErrorDetails = { readonly [key: string]: string | number | boolean | readonly string[] };
 
 /** An error that a user can act on. */
