@@ -9,6 +9,7 @@ import { Buffer } from 'node:buffer';
 const ROWS_PER_CHUNK = 16_384;
 const FIRST_SLOTS = 1_024;
 const WORD = 4;
+const HASH_BYTES = 32;
 
 export class HashTable {
   readonly #keyWords: number;
@@ -19,6 +20,7 @@ export class HashTable {
   #size = 0;
   readonly #bytes: Buffer;
   readonly #words: Uint32Array;
+  readonly #hash = Buffer.alloc(HASH_BYTES);
 
   /** @param keyWords of the hash; a longer one is cut to it. @param rowWords of the whole row, the hash among them. */
   constructor(keyWords: number, rowWords: number) {
@@ -57,6 +59,21 @@ export class HashTable {
 
   setWord(row: number, index: number, value: number): void {
     this.#chunkOf(row)[this.#at(row) + index] = value;
+  }
+
+  /** Another hash of a row, whole, from `index` on. */
+  setHash(row: number, index: number, hash: string): void {
+    const chunk = this.#chunkOf(row);
+    const from = this.#at(row) + index;
+    this.#hash.write(hash, 'latin1');
+    for (let at = 0; at < HASH_BYTES; at += WORD) chunk[from + at / WORD] = this.#hash.readUInt32BE(at);
+  }
+
+  /** The whole hash that begins at `index`, in hex. */
+  hex(row: number, index: number): string {
+    const bytes = Buffer.alloc(HASH_BYTES);
+    this.copy(row, index, HASH_BYTES / WORD, bytes, 0);
+    return bytes.toString('hex');
   }
 
   /** Writes `count` words of a row to `into`, as the bytes they came from. */

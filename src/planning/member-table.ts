@@ -55,7 +55,7 @@ export class MemberTable {
     const row = this.#rowOf(identity);
     if (this.#rows.word(row, STATE) === ABSENT) this.#held += 1;
     this.#rows.setWord(row, STATE, HELD);
-    this.#setPayload(row, payload);
+    this.#rows.setHash(row, PAYLOAD, payload);
     this.#mark.writeBigUInt64BE(sequence);
     this.#setMark(row);
   }
@@ -86,7 +86,7 @@ export class MemberTable {
       if (this.#isStale?.(acceptedIn) === true) this.#refreshed += 1;
     }
     this.#rows.setWord(row, STATE, fate === 'added' ? ADDED : fate === 'changed' ? CHANGED : UNCHANGED);
-    this.#setPayload(row, payload);
+    this.#rows.setHash(row, PAYLOAD, payload);
     this.#setMark(row);
     return fate;
   }
@@ -106,7 +106,10 @@ export class MemberTable {
   /** Identities that several rows give, and not alike: how many, and the first of them in their order, in hex. */
   conflicts(most: number): { readonly count: number; readonly identities: readonly string[] } {
     const rows = this.#conflicts === 0 ? [] : this.#rows.sorted((row) => this.#state(row) > CONFLICT);
-    return { count: this.#conflicts, identities: [...rows.slice(0, most)].map((row) => this.#hex(row)) };
+    return {
+      count: this.#conflicts,
+      identities: [...rows.slice(0, most)].map((row) => this.#rows.hex(row, 0)),
+    };
   }
 
   /** Of what the snapshot gives, as the seal computes it; 64 hex digits. */
@@ -142,7 +145,7 @@ export class MemberTable {
   /** The first of the members to be removed, in order of the identity hash, by the operation that each was accepted in. */
   removals(most: number): readonly { readonly identity: string; readonly sequence: bigint }[] {
     return [...this.#removed().subarray(0, most)].map((row) => ({
-      identity: this.#hex(row),
+      identity: this.#rows.hex(row, 0),
       sequence: this.#sequence(row),
     }));
   }
@@ -201,17 +204,6 @@ export class MemberTable {
 
   #sequence(row: number): bigint {
     return (BigInt(this.#rows.word(row, MARK)) << 32n) | BigInt(this.#rows.word(row, MARK + 1));
-  }
-
-  #hex(row: number): string {
-    const bytes = Buffer.alloc(HASH_BYTES);
-    this.#rows.copy(row, 0, HASH, bytes, 0);
-    return bytes.toString('hex');
-  }
-
-  #setPayload(row: number, payload: string): void {
-    this.#payload.write(payload, 'latin1');
-    for (let i = 0; i < HASH; i++) this.#rows.setWord(row, PAYLOAD + i, this.#payload.readUInt32BE(4 * i));
   }
 
   #hasPayload(row: number, payload: string): boolean {

@@ -18,8 +18,7 @@ export class RemovalTable {
     const found = this.#rows.find(removal);
     if (found < 0) {
       const row = this.#rows.add(removal);
-      this.#bytes.write(identity, 'latin1');
-      for (let i = 0; i < HASH; i++) this.#rows.setWord(row, IDENTITY + i, this.#bytes.readUInt32BE(4 * i));
+      this.#rows.setHash(row, IDENTITY, identity);
       return;
     }
     this.#share(found);
@@ -35,7 +34,7 @@ export class RemovalTable {
    * @param removesByIdentity whether there is a member that a payload with this hash removes because it is its identity
    */
   shared(removesByIdentity: (removal: string) => boolean): readonly string[] {
-    for (const row of this.#rows.sorted(() => true)) {
+    for (let row = 0; row < this.#rows.size; row += 1) {
       this.#rows.copy(row, 0, HASH, this.#bytes, 0);
       if (removesByIdentity(this.#bytes.toString('latin1'))) this.#share(row);
     }
@@ -45,8 +44,6 @@ export class RemovalTable {
   #share(row: number): void {
     if (this.#rows.word(row, SHARED) === 1) return;
     this.#rows.setWord(row, SHARED, 1);
-    const identity = Buffer.alloc(HASH_BYTES);
-    this.#rows.copy(row, IDENTITY, HASH, identity, 0);
-    this.#shared.push(identity.toString('hex'));
+    this.#shared.push(this.#rows.hex(row, IDENTITY));
   }
 }
