@@ -54,18 +54,18 @@ export async function guardRun(deps: Dependencies, args: GuardArgs): Promise<Gua
     // What closed runs of this target had accepted takes part in the diff (rule 6).
     while ((await fold(deps.journal, a.attempt, FOLD_BATCHES)) > 0) goOn(a);
     await plan(deps.journal, a.attempt);
-    const wrong = await wrongRemovals(deps, a);
+    const counts = await a.counts();
+    const wrong = await wrongRemovals(deps, a, counts.toRemove);
     if (wrong.count > 0) {
       const code = 'data.removal-of-wanted';
       return {
         kind: 'invalid',
         code,
         message: inWords(code, wrong.count, wrong.keys),
-        counts: await a.counts(),
+        counts,
       };
     }
     const result = await guard(deps.journal, a.attempt, args);
-    const counts = await a.counts();
     switch (result.kind) {
       case 'passed':
         return passed(a);
@@ -81,9 +81,8 @@ export async function guardRun(deps: Dependencies, args: GuardArgs): Promise<Gua
   });
 }
 
-async function wrongRemovals(deps: Dependencies, a: RunAttempt): Promise<Overlap> {
+async function wrongRemovals(deps: Dependencies, a: RunAttempt, toRemove: number): Promise<Overlap> {
   const { target, generation, identityFoldings, strategy } = a.record;
-  const { toRemove } = await a.counts();
   if (generation === null || toRemove === 0 || strategy === 'native-replace') return { count: 0, keys: [] };
   return transaction(deps.journal, (client) =>
     removalsOfWanted(client, target, generation, identityFoldings),

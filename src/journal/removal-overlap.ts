@@ -57,6 +57,7 @@ export async function removalsOfWanted(
 ): Promise<Overlap> {
   const [own = [], ...former] = foldings.map(foldingFrom);
   const fold = identityHashInput(own);
+  const broader = former.filter((one) => !one.every((way) => own.includes(way)));
   const proof = new RowProof(foldings);
   const found = new Set<string>();
   const doubtful: Removed[] = [];
@@ -67,10 +68,9 @@ export async function removalsOfWanted(
       return proof.fault({ identity, identityHash, removalHash: null }) === null;
     });
     for (const hit of await wanted(db, generation, page)) found.add(hit);
-    if (former.length > 0) doubtful.push(...page.filter(({ key, folded }) => key !== folded));
+    if (broader.length > 0) doubtful.push(...page.filter(({ key, folded }) => key !== folded));
   }
-  const broader = former.filter((one) => !one.every((way) => own.includes(way)));
-  if (doubtful.length > 0 && broader.length > 0)
+  if (doubtful.length > 0)
     for (const hit of await wantedBefore(db, generation, doubtful, [...own, ...broader.flat()]))
       found.add(hit);
   const keys = [...found].map((key) => Buffer.from(key, 'latin1').toString('hex')).sort();

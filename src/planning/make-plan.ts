@@ -185,8 +185,10 @@ async function planSnapshot(
   };
   const wanted = new DesiredSet(members, sealLimits, shown);
   await readSource(input, wanted);
-  await checkRemovals(journal, input, standing, members);
-  await checkWanted(journal, input, members, wanted);
+  if (members.counts.removed > 0 && settings.strategy === 'snapshot-diff') {
+    await checkRemovals(journal, input, standing, members);
+    await checkWanted(journal, input, members, wanted);
+  }
   const { collapsed, ...changes } = members.counts;
   const counts: PlanCounts = {
     sourceRows: wanted.sourceRows,
@@ -241,13 +243,11 @@ async function readSource(input: PlanInput, wanted: DesiredSet): Promise<void> {
 /** Members that leave were measured by earlier seals, perhaps against a larger limit (retl.plan). */
 async function checkRemovals(
   journal: JournalPool,
-  { settings, limits }: PlanInput,
+  { limits }: PlanInput,
   { target }: Standing,
   members: MemberTable,
 ): Promise<void> {
-  const { removed } = members.counts;
-  if (target === null || removed === 0 || target.longestRemoval <= limits.remove) return;
-  if (settings.strategy === 'native-replace') return;
+  if (target === null || target.longestRemoval <= limits.remove) return;
   const long = await consistently(journal, (db) => longRemovals(db, target.id, limits.remove));
   const count = long.filter(({ identity, sequence }) => members.heldBy(identity) === sequence).length;
   if (count > 0) throw new RetlError('data.operation-too-large', { count });
@@ -256,11 +256,10 @@ async function checkRemovals(
 /** As the guard says of a run (journal/removal-overlap.ts), but for foldings of former runs. */
 async function checkWanted(
   journal: JournalPool,
-  { settings, form }: PlanInput,
+  { form }: PlanInput,
   members: MemberTable,
   wanted: DesiredSet,
 ): Promise<void> {
-  if (members.counts.removed === 0 || settings.strategy === 'native-replace') return;
   const fold = identityHashInput(form.identityFolding);
   const removed = members.heldSequences();
   let count = 0;
