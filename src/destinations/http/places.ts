@@ -8,7 +8,7 @@
  * queries, headers and the constant fields of their bodies. Two plain names may be, and are only pointed out.
  */
 
-import { normalPath } from './url.ts';
+import { normalHeaders, normalPath } from './url.ts';
 
 interface Read {
   readonly path: string;
@@ -58,7 +58,7 @@ export function* partings(options: Addressed): Generator<Parting> {
     if (parted !== null) yield { at: [...at, 'path'], ...parted };
     for (const name of differing(queryOf(upsert.path), queryOf(other.path)))
       yield { at: [...at, 'path'], what: `the query’s ${name}`, isSure: true };
-    for (const name of differing(lower(upsert.headers), lower(other.headers)))
+    for (const name of differing(flat(normalHeaders(upsert.headers)), flat(normalHeaders(other.headers))))
       yield { at: [...at, 'headers'], what: `the header ${name}`, isSure: true };
     for (const name of differing(flat(upsert.fields), flat(other.fields)))
       yield { at: [...at, 'body', 'fields'], what: `the field ${name}`, isSure: true };
@@ -136,10 +136,6 @@ function splitPath(path: string): readonly [readonly string[], string] {
 
 function queryOf(path: string): ReadonlyMap<string, string> {
   return new Map(new URLSearchParams(splitPath(path)[1]));
-}
-
-function lower(headers: Address['headers']): ReadonlyMap<string, string> {
-  return new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()]));
 }
 
 function fieldsOf(options: Addressed, action: 'upsert' | 'remove'): Address['fields'] {

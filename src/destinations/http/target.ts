@@ -11,7 +11,7 @@ import type { Action } from '../port.ts';
 import type { Route } from '../route.ts';
 import type { HttpConnection } from './connection.ts';
 import { bodyShape, type HttpOptions } from './options.ts';
-import { normalOrigin, normalPath } from './url.ts';
+import { normalHeaders, normalOrigin, normalPath } from './url.ts';
 
 /**
  * The address of upserts, and the constant fields and headers that go with each and may select an audience under it. Those
@@ -77,9 +77,7 @@ export function httpRoute(
 function constantsOf(options: HttpOptions, action: Action): string | null {
   const shape = bodyShape(options, action);
   const fields = typeof shape === 'object' ? shape.fields : {};
-  const headers = Object.fromEntries(
-    Object.entries(options[action].headers).map(([name, value]) => [name.toLowerCase(), value.trim()]),
-  );
+  const headers = normalHeaders(options[action].headers);
   if (Object.keys(fields).length + Object.keys(headers).length === 0) return null;
   return canonicalJson({ fields: sourceValue(fields), headers });
 }

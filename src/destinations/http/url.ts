@@ -81,3 +81,12 @@ function normalEncoding(text: string): string {
     return /[A-Za-z0-9\-._~]/.test(char) ? char : whole.toUpperCase();
   });
 }
+
+/** Headers that are the same on the wire are the same here. */
+export function normalHeaders(headers: { readonly [name: string]: string }): {
+  readonly [name: string]: string;
+} {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()]),
+  );
+}
