@@ -6,18 +6,12 @@
 import { hostname } from 'node:os';
 import type { NativeConnection } from '@temporalio/worker';
 import { RetlError } from './domain/errors.ts';
+import { type Queue, workflowPolls } from './domain/task-queue.ts';
 
-/** `TASK_QUEUE_TYPE_WORKFLOW` of Temporal's API. */
-const WORKFLOWS = 1;
 /** A worker that polls is heard of once a minute; Temporal remembers one that is gone for longer. */
 const POLLS_WITHIN_MS = 90_000;
 
 const MARK = ' journal=';
-
-export interface Queue {
-  readonly namespace: string;
-  readonly taskQueue: string;
-}
 
 /** As Temporal's own default, and by which journal. @param logId random id of the journal's log */
 export function workerIdentity(logId: string): string {
@@ -45,14 +39,10 @@ export async function requireOwnQueue(
 
 async function pollers(
   connection: NativeConnection,
-  { namespace, taskQueue }: Queue,
+  queue: Queue,
 ): Promise<readonly { readonly identity: string; readonly at: number }[]> {
   try {
-    const found = await connection.workflowService.describeTaskQueue({
-      namespace,
-      taskQueue: { name: taskQueue },
-      taskQueueType: WORKFLOWS,
-    });
+    const found = await connection.workflowService.describeTaskQueue(workflowPolls(queue));
     return (found.pollers ?? []).map(({ identity, lastAccessTime }) => ({
       identity: identity ?? '',
       at: Number(lastAccessTime?.seconds ?? 0) * 1000,

@@ -1,10 +1,9 @@
 /** Whether anybody takes up what is started on the client's task queue. */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import { workflowPolls } from '../domain/task-queue.ts';
 import type { TemporalClient } from './connect.ts';
 
-/** `TASK_QUEUE_TYPE_WORKFLOW` of Temporal's API. */
-const WORKFLOWS = 1;
 const ANSWER_WITHIN_MS = 2_500;
 /** A worker that says that it is ready may still be about to ask for its first task. */
 const LOOKS = 3;
@@ -25,11 +24,7 @@ export async function isPolled(temporal: TemporalClient): Promise<boolean | null
 async function look({ client, namespace, taskQueue }: TemporalClient): Promise<boolean | null> {
   try {
     const { pollers } = await client.connection.withDeadline(Date.now() + ANSWER_WITHIN_MS, () =>
-      client.workflowService.describeTaskQueue({
-        namespace,
-        taskQueue: { name: taskQueue },
-        taskQueueType: WORKFLOWS,
-      }),
+      client.workflowService.describeTaskQueue(workflowPolls({ namespace, taskQueue })),
     );
     return pollers.length > 0;
   } catch {
